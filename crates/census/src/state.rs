@@ -1,0 +1,164 @@
+//! What the census knows of a host, and what a check can say about it (design §6).
+
+use protocol::{DeadReason, Host, Private};
+
+use crate::time::Timestamp;
+
+/// Where a host stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Named by somebody, never judged.
+    Discovered,
+    /// The last word was that it lives.
+    Alive,
+    /// It fails, and may come back.
+    Dying {
+        /// The last state that was neither Dying nor Moving.
+        before: Before,
+        /// Failures in a row.
+        count: u32,
+        /// The last word was 410: off the next dump, and dead the second time.
+        gone: bool,
+    },
+    /// Asked seldom.
+    Dead,
+    /// It redirects to another host for good, and may stop doing so.
+    Moving {
+        /// The last state that was neither Dying nor Moving.
+        before: Before,
+        /// Redirects to this target in a row.
+        count: u32,
+        /// The other host.
+        target: Host,
+    },
+    /// It has redirected to another host for over a week.
+    Moved {
+        /// The other host.
+        target: Host,
+    },
+    /// Somebody who may say so asked us to stay away.
+    OptedOut {
+        /// Who: only they take it back (invariant I7).
+        by: OptedOutBy,
+    },
+    /// Kept, and never asked.
+    Parked {
+        /// Why.
+        why: ParkedWhy,
+    },
+}
+
+/// The last state that was neither Dying nor Moving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Never judged.
+    Discovered,
+    /// It lived.
+    Alive,
+    /// It was dead.
+    Dead,
+    /// It had moved.
+    Moved,
+}
+
+/// Who asked us to stay away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptedOutBy {
+    /// robots.txt; asked weekly whether it still does.
+    Robots,
+    /// The instance's owner; never asked again.
+    Owner,
+    /// A moderator of this census; never asked again.
+    Moderator,
+}
+
+/// Why a host is kept without being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParkedWhy {
+    /// The name was valid once and no longer is.
+    InvalidName,
+    /// A moderator holds it.
+    Moderator,
+}
+
+/// A host's whole row, less its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The key.
+    pub host: Host,
+    /// Where it stands.
+    pub state: State,
+    /// Since when it stands there.
+    pub since: Timestamp,
+    /// Asks to be left out of statistics: never listed.
+    pub hidden: bool,
+    /// The last word was a refusal to talk to us.
+    pub refuses: bool,
+    /// NodeInfo's `software.name`, when it last lived.
+    pub software: Option<String>,
+    /// NodeInfo's `software.version`, when it last lived.
+    pub version: Option<String>,
+    /// When its name came in.
+    pub first_seen: Timestamp,
+    /// When it last lived.
+    pub last_alive: Option<Timestamp>,
+    /// When a verdict last came in.
+    pub last_checked: Option<Timestamp>,
+    /// When it is asked next; never for those who opted out by word of mouth, and for the parked.
+    pub due: Option<Timestamp>,
+    /// How often its weekly interval was doubled: 0, 1 or 2.
+    pub doublings: u8,
+    /// How often it came out alive, so that peers are asked for at the first and every third one after.
+    pub alive_count: u32,
+}
+
+/// What a check says about a host. A fault is none of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// NodeInfo is valid and names this host.
+    Alive {
+        /// `software.name`, lower-cased.
+        software: String,
+        /// `software.version`.
+        version: Option<String>,
+        /// Whether it asks to be left out of statistics.
+        private: Private,
+    },
+    /// 301 or 308 to another host.
+    Moved {
+        /// The other host.
+        to: Host,
+    },
+    /// robots.txt asks us to stay away.
+    OptedOut,
+    /// 410.
+    Gone,
+    /// Somebody is there and won't talk to us now.
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// `Retry-After` in seconds.
+        retry_after_s: Option<u64>,
+    },
+    /// Anything else.
+    Dead {
+        /// What was the matter.
+        reason: DeadReason,
+        /// HTTP status, where one was the reason.
+        status: Option<u16>,
+        /// Where it pointed instead: a host name or escaped text.
+        to: Option<String>,
+    },
+}
+
+impl Verdict {
+    /// Whether it counts against the host, and so waits until a later check came out alive (invariant I5).
+    pub fn is_failing(&self) -> bool {
+        match self {
+            Self::Dead { .. } | Self::Gone => true,
+            Self::Alive { .. } | Self::Moved { .. } | Self::OptedOut | Self::Refused { .. } => {
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The control wire between the orchestrator and the gateway.
+//!
+//! One connection to `gateway.sock` is one check's way out: the orchestrator writes [`Request::Open`], reads [`Answer::Ready`] or why not, and,
+//! when the check is over, writes [`Request::Close`] and reads [`Answer::Account`]. A connection that ends without `close` closes the egress all
+//! the same, so an open whose orchestrator went away never stays. NDJSON, at most [`CONTROL_LINE_BYTES_MAX`] a line, both ways.
+
+use std::net::IpAddr;
+
+use protocol::{CheckId, CheckOrder, DeadReason, Host};
+use serde::{Deserialize, Serialize};
+
+/// Longest control line: the longest request holds a host, a group and a contact.
+pub const CONTROL_LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// What the orchestrator asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Open a way to `host`, port 443. The first line of a check's connection.
+    Open {
+        /// Names the egress directory.
+        check: CheckId,
+        /// Whom to resolve and dial.
+        host: Host,
+        /// Its registered domain, by which look-ups are paced. The orchestrator holds the suffix list.
+        group: String,
+        /// Laid beside the egress socket.
+        order: CheckOrder,
+    },
+    /// The check is over: take the socket away and give the account. `proven` says that the check came out alive, so that this address
+    /// may from now on be asked at the faster pace (design §8).
+    Close {
+        /// A living instance answered at the dialled address.
+        proven: bool,
+    },
+    /// What the gateway is and does. On a connection of its own.
+    Status {},
+}
+
+/// What the gateway answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// The host has accepted a TCP connection; the egress directory is there.
+    Ready {
+        /// The pinned address.
+        address: IpAddr,
+        /// The DNS answer came from the network during this open, not from the cache: an `alive` that follows proves that DNS works.
+        fresh: bool,
+    },
+    /// The host's own failure: nothing to start a container for.
+    Unreachable {
+        /// One of the gateway's reasons of [`DeadReason`].
+        reason: DeadReason,
+        /// What exactly went wrong, for people; escaped, at most 200 bytes.
+        detail: String,
+        /// The families over which a dial failed; empty when it never came to dialling.
+        families: Vec<Family>,
+        /// The DNS answer came from the network during this open.
+        fresh: bool,
+    },
+    /// Out of turn, or not to be decided now: ask again later. Not the host's failure.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after_ms: u64,
+    },
+    /// We have no network at all.
+    Offline {},
+    /// How the egress was used.
+    Account(Account),
+    /// What the gateway is and does.
+    Status(Status),
+    /// The request was not understood or came out of order; the connection ends. Our own mistake.
+    Refused {
+        /// What was wrong.
+        message: String,
+    },
+}
+
+/// Why an open has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deferral {
+    /// Its registered domain was looked up a moment ago.
+    GroupPace,
+    /// Its address was asked a moment ago.
+    AddressPace,
+    /// Its /24 or /64 was asked a moment ago.
+    BlockPace,
+    /// All dials together.
+    DialPace,
+    /// DNS answered SERVFAIL or not at all, for the first or second time.
+    Dns,
+    /// All its addresses are of a family that we don't have.
+    NoFamily,
+    /// More checks are open than the setting allows.
+    Full,
+}
+
+/// An address family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() {
+            Self::V4
+        } else {
+            Self::V6
+        }
+    }
+}
+
+/// What the gateway saw of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// Connections that the checker made and that reached the host, the one dialled at `open` included once it was used.
+    pub connections: u32,
+    /// Bytes to the host.
+    pub bytes_up: u64,
+    /// Bytes from the host.
+    pub bytes_down: u64,
+    /// Connections dropped because their SNI was not the host, or that were no TLS.
+    pub sni_refused: u32,
+    /// Who broke off first.
+    pub failed: FailedSide,
+    /// The bound that was hit.
+    pub budget_hit: Option<Budget>,
+    /// The address family was there all the time.
+    pub up: bool,
+}
+
+/// Who broke off a connection first, otherwise than by an orderly end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailedSide {
+    /// Nobody.
+    None,
+    /// The host: a reset, or a later connection that it did not accept.
+    Host,
+    /// The checker.
+    Checker,
+    /// The gateway itself.
+    Gateway,
+}
+
+/// A bound on what passes through one egress socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Budget {
+    /// Bytes either way.
+    Bytes,
+    /// Connections.
+    Connections,
+    /// Time since `open`.
+    Time,
+}
+
+/// The gateway's own state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// Version of the gateway.
+    pub version: String,
+    /// Families that have a route out.
+    pub families: Vec<Family>,
+    /// Checks that are open now.
+    pub open: u32,
+    /// Opens answered since the start, whatever the answer.
+    pub opens_total: u64,
+    /// Dials since the start.
+    pub dials_total: u64,
+    /// Lab mode: names from a file, private addresses dialled.
+    pub lab: bool,
+}

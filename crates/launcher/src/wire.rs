@@ -1,0 +1,142 @@
+//! The wire between the orchestrator and the launcher's door.
+//!
+//! A connection to `launcher.sock` carries one request: a line of JSON, at most [`REQUEST_BYTES_MAX`]. For `launch` the answer is a stream of
+//! frames (one byte of [`FrameKind`], four bytes of length, big-endian, then the payload, at most [`FRAME_BYTES_MAX`]) which ends with an `End`
+//! or a `Fault` frame; all other requests get one line of JSON. A launch whose connection ends is killed: a container never outlives its reader.
+
+use protocol::{CheckId, Host};
+use serde::{Deserialize, Serialize};
+
+/// Longest request line: an id and a host.
+pub const REQUEST_BYTES_MAX: usize = 1024;
+
+/// Longest payload of a frame: what an engine hands over at once is below that.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024;
+
+/// What the orchestrator asks. Nothing in it can change a container (design §1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Start a check's container and stream it.
+    Launch {
+        /// The check, which names the egress directory and the label.
+        check: CheckId,
+        /// Its host: the checker's only argument.
+        host: Host,
+    },
+    /// End a check's container; its stream then ends with `killed`.
+    Kill {
+        /// The check.
+        check: CheckId,
+    },
+    /// The checks whose containers are there.
+    List {},
+    /// The engine, the probe's findings, the counters.
+    Status {},
+}
+
+/// The kind of a frame in a launch's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Bytes of the container's stdout.
+    Stdout = 1,
+    /// Bytes of the container's stderr.
+    Stderr = 2,
+    /// A JSON [`End`]: the last frame of a container that was started.
+    End = 3,
+    /// A JSON [`LaunchFault`]: the last frame of one that was not, or whose engine failed.
+    Fault = 4,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// Its exit code; 128 and the signal's number when a signal ended it.
+    pub exit_code: i64,
+    /// It ran out of memory.
+    pub out_of_memory: bool,
+    /// We ended it, and why.
+    pub killed: Option<Killed>,
+    /// From start to end.
+    pub millis: u64,
+}
+
+/// Why the launcher ended a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Killed {
+    /// Its time was over.
+    Deadline,
+    /// A `kill` request asked for it.
+    Asked,
+}
+
+/// Why a check could not be run: ours, never the host's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchFault {
+    /// The kind.
+    pub kind: FaultKind,
+    /// What was tried and what went wrong, for the operator.
+    pub message: String,
+}
+
+/// The kinds of launch faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The engine does not answer; the launcher keeps trying to reach it.
+    EngineDown,
+    /// The engine answered with an error.
+    EngineError,
+    /// The checker image is not there.
+    ImageMissing,
+    /// The probe found a required limit that is not in force: no check will run until it is.
+    NotConfined,
+    /// All places are taken.
+    Full,
+    /// The request was not understood, or names a check that runs already.
+    BadRequest,
+}
+
+/// The answer to `list`, `kill` and `status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// To `kill`: whether there was such a check.
+    Killed {
+        /// There was.
+        found: bool,
+    },
+    /// To `list`.
+    List {
+        /// Their ids.
+        checks: Vec<CheckId>,
+    },
+    /// To `status`.
+    Status(Status),
+    /// To a request that was not understood, or when the engine failed.
+    Fault(LaunchFault),
+}
+
+/// The launcher's own state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// Version of the launcher.
+    pub version: String,
+    /// Name and version of the engine, once it has answered.
+    pub engine: Option<String>,
+    /// Why no check can be run now, if so.
+    pub trouble: Option<String>,
+    /// Limits that the probe found missing and that are not required, such as the CPU share.
+    pub warnings: Vec<String>,
+    /// Containers running now.
+    pub running: u32,
+    /// Containers started since the start.
+    pub launches_total: u64,
+    /// Containers that a former life left behind and the reaper removed.
+    pub reaped_total: u64,
+}

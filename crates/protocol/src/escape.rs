@@ -1,0 +1,43 @@
+//! Host bytes made fit for logs, reasons and terminals.
+
+use std::fmt::Write as _;
+
+/// The start of `bytes`, printable ASCII as it is and everything else as `\x..`, at most `bytes_max` bytes of output.
+///
+/// Output that was cut ends in `…`. Use it wherever something that a host or a checker sent is shown or kept.
+pub fn escaped(bytes: &[u8], bytes_max: usize) -> String {
+    let mut shown = String::new();
+    for &byte in bytes {
+        let before = shown.len();
+        if byte == b'\\' {
+            shown.push_str("\\\\");
+        } else if byte == b' ' || byte.is_ascii_graphic() {
+            shown.push(char::from(byte));
+        } else {
+            // Writing to a String can't fail.
+            write!(shown, "\\x{byte:02x}").ok();
+        }
+        if shown.len() > bytes_max {
+            shown.truncate(before);
+            shown.push('…');
+            return shown;
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_bytes_never_reach_a_terminal() {
+        assert_eq!(escaped(b"a\x1b[2J\n\xff\\", 100), "a\\x1b[2J\\x0a\\xff\\\\");
+    }
+
+    #[test]
+    fn output_is_bounded_and_says_that_it_was_cut() {
+        assert_eq!(escaped(b"abcdef", 3), "abc…");
+        assert_eq!(escaped(b"ab\n", 3), "ab…");
+    }
+}

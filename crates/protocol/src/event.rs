@@ -1,0 +1,276 @@
+//! Events: what a checker prints, one JSON object a line (design §5).
+
+use serde::{Deserialize, Serialize};
+
+use crate::Host;
+use crate::limits;
+
+/// One line of a checker's stdout: an object with exactly one key. Unknown keys are a breach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// The first line, printed before the network is touched.
+    Hello {
+        /// Version of the wire: [`limits::PROTOCOL_VERSION`].
+        protocol: u32,
+        /// Version of the checker.
+        checker: String,
+    },
+    /// Finding: NodeInfo is valid and names this host.
+    Alive {
+        /// `software.name`, lower-cased, at most [`limits::SOFTWARE_BYTES_MAX`] bytes.
+        software: String,
+        /// `software.version`, when it is a string, cut to [`limits::SOFTWARE_BYTES_MAX`] bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        /// Whether the instance asks to be left out of statistics.
+        private: Private,
+    },
+    /// Finding: 301 or 308 to another host.
+    Moved {
+        /// The other host.
+        to: Host,
+    },
+    /// Finding: robots.txt asks us to stay away.
+    OptedOut {},
+    /// Finding: 410 for well-known NodeInfo.
+    Gone {},
+    /// Finding: there is somebody, who won't talk to us now (401, 403, 429, 451 or a challenge).
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// `Retry-After` in seconds from now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_s: Option<u64>,
+    },
+    /// Finding: anything else.
+    Dead {
+        /// What was the matter.
+        reason: DeadReason,
+        /// HTTP status, where one was the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Where it pointed, with `temporary_redirect`, `nodeinfo_elsewhere` and `bad_redirect`: a host name, or at most
+        /// [`limits::TEXT_BYTES_MAX`] bytes of escaped text. Learned, never contacted in this check.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+    /// Names that the host lists, after `alive` only: at most [`limits::PEERS_PER_LINE_MAX`].
+    Peers {
+        /// In canonical form.
+        hosts: Vec<Host>,
+    },
+    /// The list's end.
+    PeersEnd {
+        /// How it ended.
+        outcome: PeersOutcome,
+        /// Elements that were no host name.
+        dropped: u64,
+    },
+    /// The last line.
+    Done {
+        /// Requests made.
+        requests: u32,
+        /// Decoded bytes of the answers' bodies.
+        bytes: u64,
+        /// Time since the start in milliseconds.
+        millis: u64,
+    },
+}
+
+/// Whether an instance asks to be left out of statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Private {
+    /// It asks.
+    Yes,
+    /// It was asked and doesn't.
+    No,
+    /// Could not be learned: what was known stays.
+    Unknown,
+}
+
+/// How a peers list ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeersOutcome {
+    /// To its end.
+    Complete,
+    /// By robots.txt or by a status such as 401, 403, 404 or 406.
+    Refused,
+    /// At one of our bounds.
+    Truncated,
+    /// By the network or by something that is no such list.
+    Failed,
+    /// Not asked: the software has no such list, or it was not wanted this time.
+    None,
+}
+
+/// Why a host counts as dead this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// robots.txt answered 429 or 5xx or broke off: no crawl this time (RFC 9309 §2.3.1.4).
+    RobotsUnavailable,
+    /// The TLS handshake failed: expired, self-signed, wrong name, or no TLS at all.
+    Tls,
+    /// The answer was not HTTP, or broke off.
+    Http,
+    /// No first byte within [`limits::FIRST_BYTE_SECONDS_MAX`].
+    Timeout,
+    /// The check's time was over before there was a finding.
+    Deadline,
+    /// More decoded bytes than the document may have.
+    TooLarge,
+    /// A content encoding that we did not offer, or several.
+    Encoding,
+    /// More than [`limits::REDIRECTS_MAX`] redirects.
+    RedirectLoop,
+    /// A redirect to the same host that is no other page.
+    RedirectToSelf,
+    /// 302, 303 or 307 to another host, which `to` names.
+    TemporaryRedirect,
+    /// A redirect whose target is missing or no valid name; `to` holds its text.
+    BadRedirect,
+    /// The NodeInfo document's address is on another host, which `to` names: never contacted.
+    NodeinfoElsewhere,
+    /// No well-known NodeInfo, no supported link in it, or no document behind it.
+    NoNodeinfo,
+    /// Something answered, but not with NodeInfo.
+    NotNodeinfo,
+    /// An unexpected HTTP status.
+    Status,
+    /// The gateway: the name does not exist.
+    NoSuchName,
+    /// The gateway: the name has no address.
+    NoAddress,
+    /// The gateway: the name's addresses are not globally reachable, or the operator denies them.
+    AddressRefused,
+    /// The gateway: the name's own servers failed three times in a row.
+    DnsBroken,
+    /// The gateway: no address accepted a connection.
+    Unreachable,
+    /// The container printed what the wire does not allow.
+    Protocol,
+    /// The checker ended without a finding.
+    Crashed,
+    /// The container ran out of memory.
+    Memory,
+    /// The check was over its budget of bytes or connections.
+    Budget,
+    /// Only this host's checks keep failing on our side.
+    Faulting,
+}
+
+impl DeadReason {
+    /// Whether a checker may say so itself; the rest is concluded by those around it.
+    pub fn is_said_by_checker(self) -> bool {
+        match self {
+            Self::RobotsUnavailable
+            | Self::Tls
+            | Self::Http
+            | Self::Timeout
+            | Self::Deadline
+            | Self::TooLarge
+            | Self::Encoding
+            | Self::RedirectLoop
+            | Self::RedirectToSelf
+            | Self::TemporaryRedirect
+            | Self::BadRedirect
+            | Self::NodeinfoElsewhere
+            | Self::NoNodeinfo
+            | Self::NotNodeinfo
+            | Self::Status => true,
+            Self::NoSuchName
+            | Self::NoAddress
+            | Self::AddressRefused
+            | Self::DnsBroken
+            | Self::Unreachable
+            | Self::Protocol
+            | Self::Crashed
+            | Self::Memory
+            | Self::Budget
+            | Self::Faulting => false,
+        }
+    }
+}
+
+impl Event {
+    /// Whether the texts and numbers in it are within their bounds; parsing has seen to the rest.
+    pub fn is_within_bounds(&self) -> bool {
+        match self {
+            Self::Hello { checker, .. } => checker.len() <= limits::SOFTWARE_BYTES_MAX,
+            Self::Alive {
+                software, version, ..
+            } => {
+                !software.is_empty()
+                    && software.len() <= limits::SOFTWARE_BYTES_MAX
+                    && version
+                        .as_ref()
+                        .is_none_or(|version| version.len() <= limits::SOFTWARE_BYTES_MAX)
+            }
+            Self::Dead { reason, to, .. } => {
+                reason.is_said_by_checker()
+                    && to
+                        .as_ref()
+                        .is_none_or(|to| to.len() <= limits::TEXT_BYTES_MAX + 60)
+            }
+            Self::Peers { hosts } => hosts.len() <= limits::PEERS_PER_LINE_MAX,
+            Self::Moved { .. }
+            | Self::OptedOut {}
+            | Self::Gone {}
+            | Self::Refused { .. }
+            | Self::PeersEnd { .. }
+            | Self::Done { .. } => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Option<Event> {
+        serde_json::from_str(line).ok()
+    }
+
+    #[test]
+    fn the_wire_is_as_the_design_shows_it() {
+        let hello = Event::Hello {
+            protocol: 1,
+            checker: "0.1.0".to_owned(),
+        };
+        let line = r#"{"hello":{"protocol":1,"checker":"0.1.0"}}"#;
+        assert_eq!(serde_json::to_string(&hello).unwrap(), line);
+        assert_eq!(parse(line), Some(hello));
+        assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
+    }
+
+    #[test]
+    fn whatever_is_not_exactly_in_the_language_is_no_event() {
+        for line in [
+            r#"{"alive":{"software":"a","private":"no"},"moved":{"to":"b.example"}}"#,
+            r#"{"alive":{"software":"a","private":"no","users":7}}"#,
+            r#"{"alive":{"software":"a","software":"b","private":"no"}}"#,
+            r#"{"opted_out":null}"#,
+            r#"{"opted_out":{"host":"b.example"}}"#,
+            r#"{"moved":{"to":"b.example/x"}}"#,
+            r#"{"peers":{"hosts":["127.0.0.1"]}}"#,
+            r#"{"dead":{"reason":"because"}}"#,
+            r#"{"state":{}}"#,
+            r#"{}"#,
+            r#"[]"#,
+            r#""hello""#,
+        ] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_checker_cannot_speak_for_the_gateway() {
+        for reason in ["no_such_name", "memory", "faulting"] {
+            let event = parse(&format!(r#"{{"dead":{{"reason":"{reason}"}}}}"#)).unwrap();
+            assert!(!event.is_within_bounds(), "{reason}");
+        }
+    }
+}

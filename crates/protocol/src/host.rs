@@ -1,0 +1,207 @@
+//! Host names in canonical form (design §8).
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Longest name in bytes, without the trailing dot (RFC 1035 §2.3.4).
+const NAME_BYTES_MAX: usize = 253;
+
+/// Longest text that is looked at: a U-label takes at most four bytes for each byte of its A-label.
+const TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
+
+/// A validated DNS name, the key of the census: A-labels, lower case, at least two labels, no trailing dot, at most 253 bytes.
+///
+/// It is a name's form alone. Whether a name may enter the census (public suffixes, special-use names) is for the `admission` crate.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Host(Box<str>);
+
+/// Why a text is no host name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// Nothing is left of it.
+    #[error("it is empty")]
+    Empty,
+    /// It, or its A-label form, is over 253 bytes.
+    #[error("it is longer than 253 bytes")]
+    TooLong,
+    /// An IPv4 or IPv6 address.
+    #[error("it is an IP address, not a name")]
+    Address,
+    /// It carries a port, a scheme, a path or a user part.
+    #[error("it holds more than a host name (a scheme, port, path or user part)")]
+    MoreThanAHost,
+    /// One label, such as `localhost`.
+    #[error("it has only one label")]
+    SingleLabel,
+    /// IDNA refuses it.
+    #[error("it is not a valid internationalised domain name")]
+    Idna,
+}
+
+impl Host {
+    /// Parses a name: case and one trailing dot don't matter, U-labels become A-labels.
+    ///
+    /// # Errors
+    /// Why the text is no name; nothing is mended beyond the canonical form.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(HostError::TooLong);
+        }
+        if text.starts_with('[') || text.parse::<std::net::IpAddr>().is_ok() {
+            return Err(HostError::Address);
+        }
+        if text.contains(['/', ':', '@', '?', '#', '\\']) {
+            return Err(HostError::MoreThanAHost);
+        }
+        let ascii =
+            idna::domain_to_ascii_strict(text).map_err(|_idna_says_no_more| HostError::Idna)?;
+        if ascii.len() > NAME_BYTES_MAX {
+            return Err(HostError::TooLong);
+        }
+        let Some((_, last_label)) = ascii.rsplit_once('.') else {
+            return Err(HostError::SingleLabel);
+        };
+        // Full-width digits and the like become an address only here; a top-level label of digits is none (RFC 3696 §2).
+        let is_address = ascii.parse::<Ipv4Addr>().is_ok()
+            || last_label.bytes().all(|byte| byte.is_ascii_digit())
+            || last_label.starts_with("0x");
+        if is_address {
+            return Err(HostError::Address);
+        }
+        if ascii.split('.').any(str::is_empty) {
+            return Err(HostError::Idna);
+        }
+        Ok(Self(ascii.into_boxed_str()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last label, in lower case.
+    pub fn top_level(&self) -> &str {
+        self.0.rsplit_once('.').map_or(&self.0, |(_, last)| last)
+    }
+
+    /// Whether this name is `domain` or lies below it, at a label's border. `domain` is a lower-case name without a leading dot.
+    pub fn is_within(&self, domain: &str) -> bool {
+        self.0
+            .strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    }
+}
+
+impl std::str::FromStr for Host {
+    type Err = HostError;
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for Host {
+    type Error = HostError;
+    fn try_from(text: String) -> Result<Self, HostError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Host> for String {
+    fn from(host: Host) -> Self {
+        host.0.into()
+    }
+}
+
+impl AsRef<str> for Host {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expect: Result<&str, HostError>) {
+        assert_eq!(
+            Host::parse(text).map(String::from),
+            expect.map(str::to_owned),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn names_become_canonical() {
+        check("Mastodon.Example.", Ok("mastodon.example"));
+        check("bücher.example", Ok("xn--bcher-kva.example"));
+        check("XN--BCHER-KVA.example", Ok("xn--bcher-kva.example"));
+        check("a.xn--p1ai", Ok("a.xn--p1ai"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        check("", Err(HostError::Empty));
+        check(".", Err(HostError::Empty));
+        check("a..b", Err(HostError::Idna));
+        check("a.example..", Err(HostError::Idna));
+        check("localhost", Err(HostError::SingleLabel));
+        check("127.0.0.1", Err(HostError::Address));
+        check("127.1", Err(HostError::Address));
+        check("1.2.3.0x7f", Err(HostError::Address));
+        check("１２７.０.０.１", Err(HostError::Address));
+        check("[::1]", Err(HostError::Address));
+        check("::1", Err(HostError::Address));
+        check("a.example:443", Err(HostError::MoreThanAHost));
+        check("https://a.example", Err(HostError::MoreThanAHost));
+        check("user@a.example", Err(HostError::MoreThanAHost));
+        check("a.example/../x", Err(HostError::MoreThanAHost));
+        check("o*g.example", Err(HostError::Idna));
+        check("a b.example", Err(HostError::Idna));
+        check("a\n.example", Err(HostError::Idna));
+        check("-flag.example", Err(HostError::Idna));
+        check("\"; DROP TABLE hosts; --.example", Err(HostError::Idna));
+        check("<script>.example", Err(HostError::Idna));
+        check(&format!("{}.example", "a".repeat(64)), Err(HostError::Idna));
+        check(&"a".repeat(5000), Err(HostError::TooLong));
+    }
+
+    #[test]
+    fn containment_ends_at_labels() {
+        let host = Host::parse("notgab.best").unwrap();
+        assert!(!host.is_within("gab.best"));
+        assert!(host.is_within("best"));
+        assert!(host.is_within("notgab.best"));
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_twice_changes_nothing(text in "\\PC{0,80}") {
+            if let Ok(host) = Host::parse(&text) {
+                prop_assert_eq!(Host::parse(host.as_str()), Ok(host.clone()));
+                prop_assert!(host.as_str().bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.')));
+                prop_assert!(host.as_str().len() <= NAME_BYTES_MAX);
+            }
+        }
+    }
+}

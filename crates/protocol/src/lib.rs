@@ -1,0 +1,22 @@
+//! What a checker may say: host names, events, check ids, and the bounds of all of them.
+//!
+//! This is the language between the untrusted checker and the trusted rest (design §5), so it has no I/O, no clock and no async.
+//! In: text. Out: types that carry their rules. Refused: everything that is not exactly in the language.
+#![warn(
+    clippy::as_conversions,
+    clippy::arithmetic_side_effects,
+    clippy::wildcard_enum_match_arm
+)]
+
+pub mod check_id;
+pub mod escape;
+pub mod event;
+pub mod host;
+pub mod limits;
+pub mod order;
+
+pub use check_id::CheckId;
+pub use escape::escaped;
+pub use event::{DeadReason, Event, PeersOutcome, Private};
+pub use host::{Host, HostError};
+pub use order::CheckOrder;

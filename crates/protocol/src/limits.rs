@@ -1,0 +1,82 @@
+//! The bounds of the wire and of a check, each with its reason (design §4, §5, §7).
+
+/// Version of the wire that `hello` announces. A checker that speaks another is our own mistake in deployment, hence a fault.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Longest line without its newline. A full `peers` line is 60 KiB, and 4 KiB are left for its frame.
+pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// All of a check's stdout. 250 000 names of 60 bytes; real lists hold 18 bytes a name.
+pub const STDOUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// All of a check's stderr. A sound checker prints nothing there, and an engine buffers what nobody reads.
+pub const STDERR_BYTES_MAX: u64 = 64 * 1024;
+
+/// How much of stderr is kept, escaped, to explain a crash.
+pub const STDERR_BYTES_KEPT: usize = 1024;
+
+/// Names in all `peers` lines of a check. The longest list seen in the wild held 70 000.
+pub const PEERS_MAX: u64 = 250_000;
+
+/// Names in one `peers` line.
+pub const PEERS_PER_LINE_MAX: usize = 500;
+
+/// Bytes of one `peers` line: below [`LINE_BYTES_MAX`], so that a full one is never a breach.
+pub const PEERS_LINE_BYTES_MAX: usize = 60 * 1024;
+
+/// Bytes of a software name or version. The longest in use are below 60.
+pub const SOFTWARE_BYTES_MAX: usize = 128;
+
+/// Bytes of any other text in an event: a redirect's target that is no valid name.
+pub const TEXT_BYTES_MAX: usize = 200;
+
+/// The whole check, from the container's start (design §7).
+pub const CHECK_SECONDS_MAX: u64 = 60;
+
+/// The checker ends by itself this many seconds after it started, so that a slow host is reported by it and not by a kill.
+pub const CHECKER_SECONDS_MAX: u64 = 55;
+
+/// From a request's last byte to the answer's first.
+pub const FIRST_BYTE_SECONDS_MAX: u64 = 10;
+
+/// Requests in one check, redirects and pages included.
+pub const REQUESTS_MAX: u32 = 40;
+
+/// Requests in one second.
+pub const REQUESTS_PER_SECOND: u32 = 4;
+
+/// Redirects followed from one request, all within the origin.
+pub const REDIRECTS_MAX: u32 = 5;
+
+/// Decoded bytes of robots.txt that are parsed (RFC 9309 §2.5).
+pub const ROBOTS_BYTES_MAX: u64 = 500 * 1024;
+
+/// Decoded bytes of a NodeInfo document: some hold their whole block list.
+pub const NODEINFO_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
+/// Decoded bytes of all peers answers of a check.
+pub const PEERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Depth of arrays and objects in any JSON that a host sends.
+pub const JSON_DEPTH_MAX: usize = 64;
+
+/// Bytes that the gateway lets through from the host in one check: robots, NodeInfo and peers, with room for TLS, headers and incompressible encodings.
+pub const EGRESS_BYTES_DOWN_MAX: u64 = 24 * 1024 * 1024;
+
+/// Bytes that the gateway lets through to the host in one check: forty requests of 4 KiB and the handshakes.
+pub const EGRESS_BYTES_UP_MAX: u64 = 512 * 1024;
+
+/// Connections through one egress socket. A checker keeps one alive and reconnects when the host closes it after each answer.
+pub const EGRESS_CONNECTIONS_MAX: u32 = REQUESTS_MAX;
+
+/// Path in the check's container at which its egress directory is mounted.
+pub const EGRESS_MOUNT: &str = "/egress";
+
+/// The egress socket's name in the egress directory.
+pub const EGRESS_SOCKET: &str = "https.sock";
+
+/// The file beside it that holds the [`crate::CheckOrder`].
+pub const ORDER_FILE: &str = "order.json";
+
+/// The further trust roots beside it, in the lab only.
+pub const EXTRA_CA_FILE: &str = "ca.pem";
