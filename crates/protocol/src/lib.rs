@@ -14,9 +14,11 @@ pub mod event;
 pub mod host;
 pub mod limits;
 pub mod order;
+pub mod probe;
 
 pub use check_id::CheckId;
 pub use escape::escaped;
 pub use event::{DeadReason, Event, PeersOutcome, Private};
 pub use host::{Host, HostError};
 pub use order::CheckOrder;
+pub use probe::ProbeReport;

@@ -1,0 +1,136 @@
+//! What a probe container found in force on itself: the answer of `fedicensus-checker --probe`.
+//!
+//! The launcher parses it strictly and refuses to work when a required limit is missing (design §4). A limit that could not be read is `None`,
+//! which the reader has to take for "not in force".
+
+use serde::{Deserialize, Serialize};
+
+/// Longest report in bytes: a dozen numbers and a few short lists.
+pub const REPORT_BYTES_MAX: usize = 16 * 1024;
+
+/// Entries in any list of a report. What a sound container shows is one interface, one socket and no writable path.
+pub const REPORT_LIST_MAX: usize = 32;
+
+/// The limits that a process finds in force on itself. One JSON object, unknown keys refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReport {
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Effective capabilities, sixteen hexadecimal digits (`CapEff`).
+    pub capabilities: String,
+    /// The bounding set, sixteen hexadecimal digits (`CapBnd`).
+    pub bounding: String,
+    /// Whether `no_new_privs` is set.
+    pub no_new_privileges: bool,
+    /// Seccomp mode: 0 none, 1 strict, 2 filter.
+    pub seccomp: u32,
+    /// Memory limit of the control group in bytes; `None` when there is none or it could not be read.
+    pub memory_max_bytes: Option<u64>,
+    /// Swap beyond the memory limit in bytes; `None` when unlimited or unknown.
+    pub swap_max_bytes: Option<u64>,
+    /// Tasks in the control group.
+    pub pids_max: Option<u64>,
+    /// CPUs, 0.5 being half of one.
+    pub cpu_max: Option<f64>,
+    /// Soft limit of open files, as found before the checker lowers it.
+    pub nofile: u64,
+    /// Whether `/` is mounted read-only.
+    pub read_only_root: bool,
+    /// Directories in which a file could be created.
+    pub writable: Vec<String>,
+    /// Network interfaces.
+    pub interfaces: Vec<String>,
+    /// IP routes, those of the loopback interface left out.
+    pub routes: u64,
+    /// IP addresses on other interfaces than loopback.
+    pub addresses_outside_loopback: u64,
+    /// Names in the egress directory.
+    pub egress_files: Vec<String>,
+}
+
+impl ProbeReport {
+    /// Parses a report.
+    ///
+    /// # Errors
+    /// When it is over [`REPORT_BYTES_MAX`], is not exactly such an object, or holds a list of more than [`REPORT_LIST_MAX`] entries.
+    pub fn parse(text: &[u8]) -> Result<Self, ProbeReportError> {
+        if text.len() > REPORT_BYTES_MAX {
+            return Err(ProbeReportError::TooLong);
+        }
+        let report: Self = serde_json::from_slice(text)?;
+        let lists = [&report.writable, &report.interfaces, &report.egress_files];
+        if lists.iter().any(|list| list.len() > REPORT_LIST_MAX) {
+            return Err(ProbeReportError::TooLong);
+        }
+        Ok(report)
+    }
+}
+
+/// Why a text is no probe report.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeReportError {
+    /// The text or one of its lists is over its bound.
+    #[error("the report is longer than a report may be")]
+    TooLong,
+    /// It is not such an object.
+    #[error("the report is not of the form agreed upon")]
+    Form(#[from] serde_json::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> ProbeReport {
+        ProbeReport {
+            uid: 64_917,
+            gid: 64_917,
+            capabilities: "0000000000000000".to_owned(),
+            bounding: "0000000000000000".to_owned(),
+            no_new_privileges: true,
+            seccomp: 2,
+            memory_max_bytes: Some(64 << 20),
+            swap_max_bytes: Some(0),
+            pids_max: Some(16),
+            cpu_max: Some(0.5),
+            nofile: 64,
+            read_only_root: true,
+            writable: Vec::new(),
+            interfaces: vec!["lo".to_owned()],
+            routes: 0,
+            addresses_outside_loopback: 0,
+            egress_files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_report_survives_the_way() {
+        let text = serde_json::to_vec(&sound()).unwrap();
+        assert_eq!(ProbeReport::parse(&text).unwrap(), sound());
+    }
+
+    #[test]
+    fn what_is_not_exactly_a_report_is_refused() {
+        let text = serde_json::to_string(&sound()).unwrap();
+        let further = text.replacen('{', r#"{"further":1,"#, 1);
+        assert!(matches!(
+            ProbeReport::parse(further.as_bytes()),
+            Err(ProbeReportError::Form(_))
+        ));
+        let spaces = format!("{text}{}", " ".repeat(REPORT_BYTES_MAX));
+        assert!(matches!(
+            ProbeReport::parse(spaces.as_bytes()),
+            Err(ProbeReportError::TooLong)
+        ));
+        let mut many = sound();
+        many.writable = vec!["/".to_owned(); REPORT_LIST_MAX + 1];
+        let text = serde_json::to_vec(&many).unwrap();
+        assert!(matches!(
+            ProbeReport::parse(&text),
+            Err(ProbeReportError::TooLong)
+        ));
+    }
+}
