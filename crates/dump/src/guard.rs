@@ -1,0 +1,80 @@
+//! The guard before publishing (invariant I11): a list that shrank too much is rather our mistake than the world's.
+//!
+//! In: the sizes of the last dump and of the new one. Out: whether to publish.
+
+use thiserror::Error;
+
+/// A dump with fewer than this many names for a hundred of the last one's is held back. On an ordinary day the list changes by less than one in a hundred.
+const PERCENT_MIN: u128 = 70;
+
+/// Whether an operator wants the dump published whatever its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// Hold it back if it shrank too much.
+    No,
+    /// Publish it: an operator looked at it.
+    Yes,
+}
+
+/// The dump holds too few names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "the new dump holds {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
+)]
+pub struct HeldBack {
+    /// Names in the last dump.
+    pub previous: u64,
+    /// Names in the new one.
+    pub names: u64,
+}
+
+/// Lets a dump of `names` names pass after one of `previous_names`, if there was one.
+///
+/// # Errors
+/// When it holds less than 70 % of them and nobody forces it.
+pub fn guard(previous_names: Option<u64>, names: u64, force: Force) -> Result<(), HeldBack> {
+    match (previous_names, force) {
+        (Some(previous), Force::No)
+            if u128::from(names) * 100 < u128::from(previous) * PERCENT_MIN =>
+        {
+            Err(HeldBack { previous, names })
+        }
+        (Some(_) | None, Force::No | Force::Yes) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(previous: Option<u64>, names: u64, passes: bool) {
+        assert_eq!(
+            guard(previous, names, Force::No).is_ok(),
+            passes,
+            "{previous:?} {names}"
+        );
+        assert_eq!(guard(previous, names, Force::Yes), Ok(()));
+    }
+
+    #[test]
+    fn a_dump_below_seventy_percent_is_held_back_until_forced() {
+        check(None, 0, true);
+        check(Some(0), 0, true);
+        check(Some(1), 0, false);
+        check(Some(1), 1, true);
+        check(Some(10), 7, true);
+        check(Some(10), 6, false);
+        check(Some(1000), 700, true);
+        check(Some(1000), 699, false);
+        check(Some(1000), 5000, true);
+        check(Some(u64::MAX), u64::MAX, true);
+        check(Some(u64::MAX), u64::MAX / 2, false);
+    }
+
+    #[test]
+    fn it_says_what_to_do() {
+        let text = guard(Some(1000), 12, Force::No).unwrap_err().to_string();
+        assert!(text.contains("12 names"), "{text}");
+        assert!(text.contains("dump --force"), "{text}");
+    }
+}
