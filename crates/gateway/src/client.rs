@@ -1,0 +1,231 @@
+//! The orchestrator's side of the control wire.
+//!
+//! In: a host to open. Out: an [`Egress`] or why not, and at its end the account. Every wait is bounded; a [`ClientError`] is always a fault of
+//! ours, never the host's.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use protocol::{CheckId, CheckOrder, DeadReason, Host};
+use thiserror::Error;
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::control::{Account, Answer, Deferral, Family, Request, Status};
+use crate::lines::{self, LineError};
+
+/// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
+pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Longest wait for any other answer: the gateway has it at hand.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Speaks to the gateway at one control socket.
+#[derive(Debug, Clone)]
+pub struct GatewayClient {
+    path: PathBuf,
+}
+
+/// What came of an `open`.
+#[derive(Debug)]
+pub enum Opened {
+    /// The host accepted a connection; the egress directory is there.
+    Ready(Egress),
+    /// The host's own failure.
+    Unreachable {
+        /// One of the gateway's reasons.
+        reason: DeadReason,
+        /// What exactly went wrong, for people; escaped.
+        detail: String,
+        /// The families over which a dial failed.
+        families: Vec<Family>,
+        /// The DNS answer came from the network during this open.
+        fresh: bool,
+    },
+    /// Out of turn, or not to be decided now.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// We have no network at all.
+    Offline,
+}
+
+/// An open way out. Dropping it closes the egress without an account.
+#[derive(Debug)]
+pub struct Egress {
+    /// The pinned address.
+    pub address: IpAddr,
+    /// The DNS answer came from the network during this open.
+    pub fresh: bool,
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+}
+
+/// The gateway failed us.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Nobody answers at the control socket.
+    #[error("the gateway is not there")]
+    NotThere(#[source] io::Error),
+    /// The connection broke or ended before the answer.
+    #[error("the gateway broke off")]
+    BrokenOff(#[source] LineError),
+    /// No answer in time.
+    #[error("the gateway did not answer in time")]
+    Timeout,
+    /// An answer that was not understood, or is none to this request.
+    #[error("the gateway's answer was not understood")]
+    Protocol(#[source] Option<LineError>),
+    /// The gateway did not understand us, or the check's id is in use.
+    #[error("the gateway refused the request: {0}")]
+    Refused(String),
+}
+
+impl From<LineError> for ClientError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Io(_) | LineError::Ended => Self::BrokenOff(error),
+            LineError::TooLong | LineError::NotUnderstood(_) => Self::Protocol(Some(error)),
+        }
+    }
+}
+
+impl GatewayClient {
+    /// A client of the control socket at `path`; nothing is connected yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Asks for a way to `host` for `check`. `group` is the host's registered domain; `order` is laid beside the socket.
+    ///
+    /// - `Ok(Opened::Ready(egress))` if the container may be started
+    /// - `Ok(Opened::Unreachable { .. })` if the check ends here by the host's failure
+    /// - `Ok(Opened::Deferred { .. })` or `Ok(Opened::Offline)` if nothing is to be learned now
+    ///
+    /// # Errors
+    /// When the gateway failed us.
+    pub async fn open(
+        &self,
+        check: CheckId,
+        host: Host,
+        group: String,
+        order: CheckOrder,
+    ) -> Result<Opened, ClientError> {
+        let request = Request::Open {
+            check,
+            host,
+            group,
+            order,
+        };
+        let (reader, writer, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
+        match answer {
+            Answer::Ready { address, fresh } => Ok(Opened::Ready(Egress {
+                address,
+                fresh,
+                reader,
+                writer,
+            })),
+            Answer::Unreachable {
+                reason,
+                detail,
+                families,
+                fresh,
+            } => Ok(Opened::Unreachable {
+                reason,
+                detail,
+                families,
+                fresh,
+            }),
+            Answer::Deferred {
+                why,
+                retry_after_ms,
+            } => Ok(Opened::Deferred {
+                why,
+                retry_after: Duration::from_millis(retry_after_ms),
+            }),
+            Answer::Offline {} => Ok(Opened::Offline),
+            Answer::Refused { message } => Err(ClientError::Refused(message)),
+            Answer::Account(_) | Answer::Status(_) => Err(ClientError::Protocol(None)),
+        }
+    }
+
+    /// What the gateway is and does.
+    ///
+    /// # Errors
+    /// When the gateway failed us.
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        let (_, _, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
+        match answer {
+            Answer::Status(status) => Ok(status),
+            Answer::Refused { message } => Err(ClientError::Refused(message)),
+            Answer::Ready { .. }
+            | Answer::Unreachable { .. }
+            | Answer::Deferred { .. }
+            | Answer::Offline {}
+            | Answer::Account(_) => Err(ClientError::Protocol(None)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: &Request,
+        patience: Duration,
+    ) -> Result<(BufReader<OwnedReadHalf>, OwnedWriteHalf, Answer), ClientError> {
+        let talk = async {
+            let stream = UnixStream::connect(&self.path)
+                .await
+                .map_err(ClientError::NotThere)?;
+            let (reader, mut writer) = stream.into_split();
+            let mut reader = BufReader::new(reader);
+            lines::write(&mut writer, request).await?;
+            let answer = lines::read(&mut reader).await?;
+            Ok((reader, writer, answer))
+        };
+        within(patience, talk).await
+    }
+}
+
+impl Egress {
+    /// Resolves when the gateway is gone or breaks the language; the egress is dead then. May be cancelled and waited for again.
+    pub async fn lost(&mut self) {
+        // Until `close` the gateway has nothing to say, so anything that can be read is an end.
+        use tokio::io::AsyncBufReadExt as _;
+        self.reader.fill_buf().await.ok();
+    }
+
+    /// Closes the egress. `proven` says that the check came out alive, so that the address may be asked at the faster pace.
+    ///
+    /// # Errors
+    /// When the gateway failed us: there is no account then, which is a fault.
+    pub async fn close(mut self, proven: bool) -> Result<Account, ClientError> {
+        let talk = async {
+            lines::write(&mut self.writer, &Request::Close { proven }).await?;
+            Ok(lines::read(&mut self.reader).await?)
+        };
+        match within(ANSWER_TIME_MAX, talk).await? {
+            Answer::Account(account) => Ok(account),
+            Answer::Refused { message } => Err(ClientError::Refused(message)),
+            Answer::Ready { .. }
+            | Answer::Unreachable { .. }
+            | Answer::Deferred { .. }
+            | Answer::Offline {}
+            | Answer::Status(_) => Err(ClientError::Protocol(None)),
+        }
+    }
+}
+
+async fn within<T>(
+    patience: Duration,
+    talk: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    match tokio::time::timeout(patience, talk).await {
+        Ok(result) => result,
+        Err(_elapsed) => Err(ClientError::Timeout),
+    }
+}

@@ -1,0 +1,242 @@
+//! Connecting to a host: IPv6 and IPv4 in turn, in their turn, and without blaming a host for our own network.
+//!
+//! In: admitted targets. Out: a [`Dialled`]. A light form of RFC 8305: a second attempt begins when the first has failed or is slow; at most
+//! [`DIALS_MAX`] in all. Every attempt is charged to the pace before it is made.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::control::{Deferral, Family};
+use crate::family::Routes;
+use crate::pace::{Late, Pace};
+use crate::settings::Settings;
+
+/// Addresses dialled for one open: two of each family tell a dead host from an unlucky one.
+pub const DIALS_MAX: usize = 4;
+
+/// How long the one attempt has before the next joins it (RFC 8305 §5).
+pub const STAGGER: Duration = Duration::from_millis(250);
+
+/// What came of dialling.
+#[derive(Debug)]
+pub enum Dialled {
+    /// A connection.
+    Up(TcpStream, SocketAddr),
+    /// Every address failed by itself.
+    Failed {
+        /// The families over which an attempt failed.
+        families: Vec<Family>,
+        /// What went wrong, for people.
+        detail: String,
+    },
+    /// Not decided: out of turn.
+    Late(Late),
+    /// Not decided: the route went away meanwhile.
+    NoRoute,
+    /// Not decided: this machine could not make a socket, or may not use the address.
+    Ours(io::Error),
+}
+
+/// What dialling needs, shared by all opens.
+#[derive(Debug)]
+pub struct Dialler<'a> {
+    /// Charged before each attempt.
+    pub pace: &'a Mutex<Pace>,
+    /// Asked again when an attempt failed for want of a route.
+    pub routes: &'a dyn Routes,
+    /// Its time-outs.
+    pub settings: &'a Settings,
+    /// Counts attempts.
+    pub dials_total: &'a AtomicU64,
+}
+
+/// Interleaves the families, IPv6 first, each in the order in which DNS gave it.
+pub fn interleaved(targets: &[SocketAddr]) -> Vec<SocketAddr> {
+    let mut v6 = targets.iter().filter(|target| target.is_ipv6());
+    let mut v4 = targets.iter().filter(|target| target.is_ipv4());
+    let mut order = Vec::with_capacity(targets.len());
+    loop {
+        let pair = [v6.next(), v4.next()];
+        if pair.iter().all(Option::is_none) {
+            return order;
+        }
+        order.extend(pair.into_iter().flatten());
+    }
+}
+
+/// The attempts of one open.
+struct Attempts {
+    waiting: Vec<SocketAddr>,
+    running: JoinSet<(SocketAddr, io::Result<TcpStream>)>,
+    tried: Vec<SocketAddr>,
+    failures: Vec<(SocketAddr, io::Error)>,
+    late: Option<Late>,
+}
+
+impl Attempts {
+    /// Time is over: what is still running has failed by being slow.
+    fn give_up(&mut self) {
+        for target in &self.tried {
+            if !self.failures.iter().any(|(failed, _)| failed == target) {
+                let slow = io::ErrorKind::TimedOut.into();
+                self.failures.push((*target, slow));
+            }
+        }
+    }
+}
+
+impl Dialler<'_> {
+    /// Dials `targets`, all of which have a route, within the setting's time-out.
+    pub async fn dial(&self, targets: &[SocketAddr]) -> Dialled {
+        let mut attempts = Attempts {
+            waiting: interleaved(targets),
+            running: JoinSet::new(),
+            tried: Vec::new(),
+            failures: Vec::new(),
+            late: None,
+        };
+        let whole = self.settings.dial_timeout;
+        match tokio::time::timeout(whole, self.race(&mut attempts)).await {
+            Ok(Some((stream, target))) => return Dialled::Up(stream, target),
+            Ok(None) => (),
+            Err(_elapsed) => attempts.give_up(),
+        }
+        self.conclude(attempts)
+    }
+
+    /// Dials one pinned target again, for a later connection of the same check: unpaced, since the check as a whole was charged.
+    ///
+    /// # Errors
+    /// What the attempt ended with, a time-out included.
+    pub async fn dial_again(&self, target: SocketAddr) -> io::Result<TcpStream> {
+        self.dials_total.fetch_add(1, Ordering::Relaxed);
+        connect(target, Duration::ZERO, self.settings.dial_address_timeout).await
+    }
+
+    async fn race(&self, attempts: &mut Attempts) -> Option<(TcpStream, SocketAddr)> {
+        loop {
+            let may_start = attempts.tried.len() < DIALS_MAX && attempts.late.is_none();
+            let starts = may_start && self.start_next(attempts);
+            if !starts && attempts.running.is_empty() {
+                return None;
+            }
+            // With nothing left to start there is nothing to be staggered either; the address time-out ends the wait.
+            let patience = if starts {
+                STAGGER
+            } else {
+                self.settings.dial_timeout
+            };
+            match tokio::time::timeout(patience, attempts.running.join_next()).await {
+                Ok(Some(Ok((target, Ok(stream))))) => return Some((stream, target)),
+                Ok(Some(Ok((target, Err(error))))) => attempts.failures.push((target, error)),
+                Ok(Some(Err(_)) | None) | Err(_) => (),
+            }
+        }
+    }
+
+    /// Charges and starts one more attempt; whether there was one to start.
+    fn start_next(&self, attempts: &mut Attempts) -> bool {
+        if attempts.waiting.is_empty() {
+            return false;
+        }
+        let now = tokio::time::Instant::now().into_std();
+        let charged = self
+            .pace
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .charge_dial(&attempts.waiting, now);
+        let turn = match charged {
+            Ok(turn) => turn,
+            Err(late) => {
+                attempts.late = Some(late);
+                return false;
+            }
+        };
+        let target = attempts.waiting.remove(turn.index);
+        let timeout = self.settings.dial_address_timeout;
+        self.dials_total.fetch_add(1, Ordering::Relaxed);
+        attempts.tried.push(target);
+        attempts
+            .running
+            .spawn(async move { (target, connect(target, turn.wait, timeout).await) });
+        true
+    }
+
+    /// Invariant I5: what was not tried, or failed on our side, leaves the host undecided.
+    fn conclude(&self, attempts: Attempts) -> Dialled {
+        let mut families: Vec<Family> = Vec::new();
+        let mut detail = String::new();
+        let mut lost_route = false;
+        for (target, error) in attempts.failures {
+            if is_ours(&error) {
+                return Dialled::Ours(error);
+            }
+            if !self.routes.reaches(target.ip()) {
+                lost_route = true;
+                continue;
+            }
+            let family = Family::of(target.ip());
+            if !families.contains(&family) {
+                families.push(family);
+            }
+            if !detail.is_empty() {
+                detail.push_str("; ");
+            }
+            detail.push_str(&format!("{}: {}", target.ip(), short(&error)));
+        }
+        match (attempts.late, lost_route) {
+            (Some(late), _) => Dialled::Late(late),
+            (None, true) => Dialled::NoRoute,
+            (None, false) if families.is_empty() => Dialled::Late(Late {
+                why: Deferral::DialPace,
+                retry_after: Duration::ZERO,
+            }),
+            (None, false) => Dialled::Failed { families, detail },
+        }
+    }
+}
+
+async fn connect(target: SocketAddr, wait: Duration, timeout: Duration) -> io::Result<TcpStream> {
+    tokio::time::sleep(wait).await;
+    match tokio::time::timeout(timeout, TcpStream::connect(target)).await {
+        Ok(connected) => connected,
+        Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Failures in which the host has no part: no descriptors, no memory, no ports, a firewall rule of this machine.
+///
+/// `EACCES` is none of them: a far firewall causes it by an ICMP "administratively prohibited", and could hide its host behind it.
+fn is_ours(error: &io::Error) -> bool {
+    const OURS: [Errno; 8] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::PERM,
+        Errno::ADDRNOTAVAIL,
+        Errno::ADDRINUSE,
+        Errno::NETDOWN,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| OURS.contains(&errno))
+}
+
+fn short(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::TimedOut {
+        "timed out".to_owned()
+    } else if error.kind() == io::ErrorKind::ConnectionRefused {
+        "refused".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

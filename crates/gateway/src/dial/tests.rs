@@ -1,0 +1,163 @@
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+
+use super::*;
+use crate::family::SystemRoutes;
+use crate::settings::Paces;
+
+#[derive(Debug)]
+struct NoRoutes;
+
+impl Routes for NoRoutes {
+    fn reaches(&self, _address: IpAddr) -> bool {
+        false
+    }
+}
+
+struct Machine {
+    pace: Mutex<Pace>,
+    settings: Settings,
+    dials_total: AtomicU64,
+}
+
+impl Machine {
+    fn new(paces: Paces) -> Self {
+        Self {
+            pace: Mutex::new(Pace::new(paces)),
+            settings: Settings::default(),
+            dials_total: AtomicU64::new(0),
+        }
+    }
+
+    async fn dial(&self, routes: &dyn Routes, targets: &[SocketAddr]) -> Dialled {
+        let dialler = Dialler {
+            pace: &self.pace,
+            routes,
+            settings: &self.settings,
+            dials_total: &self.dials_total,
+        };
+        dialler.dial(targets).await
+    }
+}
+
+fn unpaced() -> Machine {
+    Machine::new(Paces::default().divided(u32::MAX))
+}
+
+fn listening(address: [u8; 4]) -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind((Ipv4Addr::from(address), 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    (listener, target)
+}
+
+/// A port at which nobody listens.
+fn refusing(address: [u8; 4]) -> SocketAddr {
+    listening(address).1
+}
+
+/// A listener whose queue is full: the next SYN is dropped.
+fn silent() -> (rustix::fd::OwnedFd, Vec<std::net::TcpStream>, SocketAddr) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    listen(&socket, 0).unwrap();
+    let target = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    let queued = vec![std::net::TcpStream::connect(target).unwrap()];
+    (socket, queued, target)
+}
+
+#[test]
+fn families_are_interleaved_ipv6_first() {
+    let targets =
+        ["1.1.1.1:1", "1.1.1.2:1", "1.1.1.3:1", "[2600::1]:1"].map(|text| text.parse().unwrap());
+    let order: Vec<String> = interleaved(&targets)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        order,
+        ["[2600::1]:1", "1.1.1.1:1", "1.1.1.2:1", "1.1.1.3:1"]
+    );
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_refuses() {
+    let machine = unpaced();
+    let (_listener, good) = listening([127, 0, 0, 1]);
+    let dialled = machine
+        .dial(&SystemRoutes, &[refusing([127, 0, 1, 1]), good])
+        .await;
+    assert!(
+        matches!(dialled, Dialled::Up(_, target) if target == good),
+        "{dialled:?}"
+    );
+    assert_eq!(machine.dials_total.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn at_most_four_addresses_are_dialled() {
+    let machine = unpaced();
+    let targets: Vec<_> = (1..=6).map(|index| refusing([127, 0, index, 1])).collect();
+    let dialled = machine.dial(&SystemRoutes, &targets).await;
+    let Dialled::Failed { families, detail } = dialled else {
+        panic!("{dialled:?}");
+    };
+    assert_eq!(families, [Family::V4]);
+    assert!(detail.contains("127.0.1.1: refused"), "{detail}");
+    assert_eq!(machine.dials_total.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_at_the_time_out_and_is_the_hosts() {
+    let (_socket, _queued, target) = silent();
+    let dialled = unpaced().dial(&SystemRoutes, &[target]).await;
+    let Dialled::Failed { families, detail } = dialled else {
+        panic!("{dialled:?}");
+    };
+    assert_eq!(
+        (families, detail.as_str()),
+        (vec![Family::V4], "127.0.0.1: timed out")
+    );
+}
+
+#[tokio::test]
+async fn an_address_out_of_turn_is_not_dialled_and_nobody_is_blamed() {
+    let machine = Machine::new(Paces::default());
+    let (_listener, good) = listening([127, 0, 0, 1]);
+    assert!(matches!(
+        machine.dial(&SystemRoutes, &[good]).await,
+        Dialled::Up(..)
+    ));
+    let again = machine.dial(&SystemRoutes, &[good]).await;
+    assert!(
+        matches!(again, Dialled::Late(late) if late.why == Deferral::AddressPace),
+        "{again:?}"
+    );
+    // One refuses, the other must not be asked now: that host is not yet judged.
+    let undecided = machine
+        .dial(&SystemRoutes, &[refusing([127, 0, 9, 1]), good])
+        .await;
+    assert!(matches!(undecided, Dialled::Late(_)), "{undecided:?}");
+    assert_eq!(machine.dials_total.load(Ordering::Relaxed), 2);
+}
+
+/// I5: the network that went away while dialling is ours.
+#[tokio::test]
+async fn a_failure_without_a_route_is_not_the_hosts() {
+    let dialled = unpaced().dial(&NoRoutes, &[refusing([127, 0, 0, 1])]).await;
+    assert!(matches!(dialled, Dialled::NoRoute), "{dialled:?}");
+}
+
+#[test]
+fn what_this_machine_lacks_is_ours() {
+    for (errno, ours) in [
+        (Errno::MFILE, true),
+        (Errno::PERM, true),
+        (Errno::ADDRNOTAVAIL, true),
+        (Errno::ACCESS, false),
+        (Errno::HOSTUNREACH, false),
+        (Errno::CONNREFUSED, false),
+    ] {
+        assert_eq!(is_ours(&errno.into()), ours, "{errno}");
+    }
+    assert!(!is_ours(&io::ErrorKind::TimedOut.into()));
+}

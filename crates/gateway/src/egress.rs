@@ -1,0 +1,333 @@
+//! The egress of one check: a directory with a socket that leads to one host at one address.
+//!
+//! In: a host, its pinned target and the connection already dialled. Out: a socket for one container, and at the end an [`Account`]. Refused:
+//! every connection whose hello isn't the host's, and all of them once a budget is used up. Whatever happens to the [`Egress`], its directory
+//! goes with it.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, Read as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use protocol::{CheckId, CheckOrder, Host, limits};
+use thiserror::Error;
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::control::{Account, Budget, FailedSide};
+use crate::dial::Dialler;
+use crate::hello;
+use crate::relay::{Broken, Ledger, relay};
+use crate::serve::Shared;
+
+/// Mode of a check's directory: entered by whoever knows what is in it, listed by nobody.
+const DIRECTORY_MODE: u32 = 0o711;
+
+/// Mode of the egress socket: the checker's uid differs from ours, and only its container has the directory.
+const SOCKET_MODE: u32 = 0o666;
+
+/// Mode of the files beside it.
+const FILE_MODE: u32 = 0o644;
+
+/// How often the pinned address's route is looked at.
+const ROUTE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Largest file of further trust roots: some hundred certificates.
+const EXTRA_CA_BYTES_MAX: u64 = 256 * 1024;
+
+/// The egress could not be made: our own failure.
+#[derive(Debug, Error)]
+pub(crate) enum EgressError {
+    /// A check of this id is open already.
+    #[error("a check with this id is open")]
+    Exists,
+    /// The directory, a file in it or the socket could not be made.
+    #[error("the egress directory could not be made")]
+    Io(#[from] io::Error),
+    /// The order could not be written as JSON.
+    #[error("the order could not be written")]
+    Order(#[source] serde_json::Error),
+}
+
+/// An open way out. Dropping it closes it.
+#[derive(Debug)]
+pub(crate) struct Egress {
+    ledger: Arc<Ledger>,
+    shared: Arc<Shared>,
+    pinned: SocketAddr,
+    end: CancellationToken,
+    task: Option<JoinHandle<()>>,
+    _directory: Directory,
+}
+
+/// What an egress is made of.
+#[derive(Debug)]
+pub(crate) struct Opening<'a> {
+    pub(crate) check: &'a CheckId,
+    pub(crate) host: &'a Host,
+    pub(crate) order: &'a CheckOrder,
+    pub(crate) pinned: SocketAddr,
+    pub(crate) dialled: TcpStream,
+}
+
+impl Egress {
+    /// Makes the directory and starts to accept the checker's connections.
+    pub(crate) fn open(shared: &Arc<Shared>, opening: Opening<'_>) -> Result<Self, EgressError> {
+        let settings = &shared.settings;
+        let directory = Directory::make(&settings.egress_root, opening.check)?;
+        let order = serde_json::to_vec(opening.order).map_err(EgressError::Order)?;
+        directory.write(limits::ORDER_FILE, &order)?;
+        if let Some(path) = &settings.extra_ca {
+            directory.write(limits::EXTRA_CA_FILE, &read_extra_ca(path)?)?;
+        }
+        let listener = directory.listen(limits::EGRESS_SOCKET)?;
+        let ledger = Arc::new(Ledger::new(settings.budget));
+        let end = CancellationToken::new();
+        let way = Arc::new(Way {
+            host: opening.host.clone(),
+            pinned: opening.pinned,
+            dialled: Mutex::new(Some(opening.dialled)),
+            ledger: Arc::clone(&ledger),
+            shared: Arc::clone(shared),
+        });
+        let task = tokio::spawn(accept(listener, way, end.clone()));
+        Ok(Self {
+            ledger,
+            shared: Arc::clone(shared),
+            pinned: opening.pinned,
+            end,
+            task: Some(task),
+            _directory: directory,
+        })
+    }
+
+    /// The address that the checker's connections lead to.
+    pub(crate) fn pinned(&self) -> IpAddr {
+        self.pinned.ip()
+    }
+
+    /// Ends all connections, takes the directory away and gives the account.
+    pub(crate) async fn close(mut self) -> Account {
+        self.end.cancel();
+        if let Some(task) = self.task.take()
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "an egress ended by itself");
+            self.ledger.failed(FailedSide::Gateway);
+        }
+        if !self.shared.routes.reaches(self.pinned.ip()) {
+            self.ledger.was_down();
+        }
+        self.ledger.account()
+    }
+}
+
+impl Drop for Egress {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+/// What a connection needs.
+struct Way {
+    host: Host,
+    pinned: SocketAddr,
+    dialled: Mutex<Option<TcpStream>>,
+    ledger: Arc<Ledger>,
+    shared: Arc<Shared>,
+}
+
+/// Accepts until the budget of connections or time is used up or the check is over; then everything is dropped.
+async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
+    let budget = way.shared.settings.budget;
+    let deadline = Instant::now()
+        .checked_add(budget.time_max)
+        .unwrap_or_else(Instant::now);
+    let mut listener = Some(listener);
+    let mut connections = JoinSet::new();
+    let mut accepted: u32 = 0;
+    let mut route_period = tokio::time::interval(ROUTE_PERIOD);
+    route_period.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let next = async {
+            match &listener {
+                Some(listener) => listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = end.cancelled() => return,
+            () = tokio::time::sleep_until(deadline) => {
+                way.ledger.hit(Budget::Time);
+                return;
+            }
+            _ = route_period.tick() => {
+                if !way.shared.routes.reaches(way.pinned.ip()) {
+                    way.ledger.was_down();
+                }
+            }
+            Some(ended) = connections.join_next() => {
+                // Out of bytes: the other connections have none left either.
+                if matches!(ended, Ok(Err(Broken::OverBudget))) {
+                    return;
+                }
+            }
+            incoming = next => match incoming {
+                Ok((checker, _)) if accepted < budget.connections_max => {
+                    accepted = accepted.saturating_add(1);
+                    connections.spawn(carry(Arc::clone(&way), checker));
+                }
+                Ok(_) => {
+                    way.ledger.hit(Budget::Connections);
+                    listener = None;
+                }
+                Err(error) => {
+                    tracing::error!(host = %way.host, %error, "the egress socket can't accept");
+                    way.ledger.failed(FailedSide::Gateway);
+                    listener = None;
+                }
+            },
+        }
+    }
+}
+
+/// The life of one connection.
+async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
+    let hello = match hello::read(&mut checker, &way.host).await {
+        Ok(hello) => hello,
+        Err(error) => {
+            if error.is_refusal() {
+                tracing::warn!(host = %way.host, %error, "a checker's connection was refused");
+                way.ledger.refused_hello();
+            }
+            return Ok(());
+        }
+    };
+    let Some(mut host) = way.connection().await else {
+        way.ledger.failed(FailedSide::Host);
+        return Err(Broken::By(FailedSide::Host));
+    };
+    way.ledger.connected();
+    relay(&mut checker, &mut host, &hello, &way.ledger).await
+}
+
+impl Way {
+    /// The connection dialled at `open` if it still stands, else a new one to the same pinned address.
+    async fn connection(&self) -> Option<TcpStream> {
+        let dialled = self
+            .dialled
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        if let Some(stream) = dialled
+            && stands(&stream).await
+        {
+            return Some(stream);
+        }
+        let dialler = Dialler {
+            pace: &self.shared.pace,
+            routes: self.shared.routes.as_ref(),
+            settings: &self.shared.settings,
+            dials_total: &self.shared.dials_total,
+        };
+        dialler.dial_again(self.pinned).await.ok()
+    }
+}
+
+/// Whether the other side has not closed meanwhile; what it may have sent unasked stays to be read.
+async fn stands(stream: &TcpStream) -> bool {
+    let mut byte = [0_u8; 1];
+    tokio::select! {
+        biased;
+        peeked = stream.peek(&mut byte) => matches!(peeked, Ok(1..)),
+        () = std::future::ready(()) => true,
+    }
+}
+
+/// A check's directory, removed when dropped.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    fn make(root: &Path, check: &CheckId) -> Result<Self, EgressError> {
+        let path = root.join(check.as_str());
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
+            Ok(()) => (),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(EgressError::Exists);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let directory = Self { path };
+        // The umask may have taken bits away.
+        std::fs::set_permissions(&directory.path, Permissions::from_mode(DIRECTORY_MODE))?;
+        Ok(directory)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), EgressError> {
+        let path = self.path.join(name);
+        std::fs::write(&path, content)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(FILE_MODE))?;
+        Ok(())
+    }
+
+    fn listen(&self, name: &str) -> Result<UnixListener, EgressError> {
+        let path = self.path.join(name);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(SOCKET_MODE))?;
+        Ok(listener)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::error!(path = %self.path.display(), %error, "an egress directory could not be removed");
+        }
+    }
+}
+
+/// Read at each open, since a lab may make its CA anew at any time.
+fn read_extra_ca(path: &Path) -> io::Result<Vec<u8>> {
+    let mut roots = Vec::new();
+    let file = File::open(path)?;
+    let read = file
+        .take(EXTRA_CA_BYTES_MAX.saturating_add(1))
+        .read_to_end(&mut roots)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > EXTRA_CA_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(roots)
+}
+
+/// Removes the directories that a former life left below `root`: those whose names are check ids, nothing else. Gives how many.
+///
+/// # Errors
+/// When the root can't be read; a directory that can't be removed is logged and left.
+pub(crate) fn sweep(root: &Path) -> io::Result<u64> {
+    let mut removed: u64 = 0;
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| CheckId::parse(name).is_ok());
+        if is_ours && entry.file_type()?.is_dir() {
+            match std::fs::remove_dir_all(entry.path()) {
+                Ok(()) => removed = removed.saturating_add(1),
+                Err(error) => {
+                    tracing::error!(path = %entry.path().display(), %error, "a left-over egress directory could not be removed");
+                }
+            }
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,235 @@
+//! Opening a way to a host: pace, resolve, filter, dial, pin. The first step that says no ends it.
+//!
+//! In: an `open` request. Out: an egress, or the answer that says why not and whose failure that is (invariants I2, I5, I8).
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use protocol::{DeadReason, escaped, limits};
+
+use crate::address::{self, PrivateAddresses};
+use crate::control::{Answer, Deferral, Family};
+use crate::dial::{Dialled, Dialler};
+use crate::egress::{Egress, EgressError, Opening};
+use crate::family;
+use crate::pace::{Late, Pace};
+use crate::resolve::Resolution;
+use crate::serve::{Shared, Wanted};
+
+/// When to ask again for a name whose DNS failed: three in a row then span ten minutes, longer than a restart of its servers.
+pub(crate) const DNS_RETRY: Duration = Duration::from_mins(5);
+
+/// When to ask again for a host of a family that we lack: such things take an operator's hand.
+pub(crate) const NO_FAMILY_RETRY: Duration = Duration::from_hours(1);
+
+/// When to ask again after a failure of this machine's own.
+pub(crate) const OWN_FAILURE_RETRY: Duration = Duration::from_secs(30);
+
+/// Longest group: a registered domain is a name.
+const GROUP_BYTES_MAX: usize = 253;
+
+/// Bytes of a detail before the mark of a cut: with it the wire's 200.
+const DETAIL_BYTES_MAX: usize = limits::TEXT_BYTES_MAX - '…'.len_utf8();
+
+/// What came of an `open`.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// An egress, and the `ready` that announces it.
+    Ready(Egress, Answer),
+    /// None, and why.
+    Not(Answer),
+}
+
+/// Opens a way for `wanted`, step by step.
+pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
+    match Box::pin(try_open(shared, wanted)).await {
+        Ok((egress, answer)) => Opened::Ready(egress, answer),
+        Err(answer) => {
+            tracing::debug!(host = %wanted.host, check.id = %wanted.check, ?answer, "not opened");
+            Opened::Not(answer)
+        }
+    }
+}
+
+/// A living instance answered at `address`.
+pub(crate) fn prove(shared: &Shared, address: IpAddr) {
+    pace(shared).prove(address, now());
+}
+
+/// The answer to one who has to wait.
+pub(crate) fn deferred(why: Deferral, retry_after: Duration) -> Answer {
+    Answer::Deferred {
+        why,
+        // Rounded up: whoever waits exactly as long is in turn.
+        retry_after_ms: u64::try_from(retry_after.as_micros().div_ceil(1000)).unwrap_or(u64::MAX),
+    }
+}
+
+async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answer), Answer> {
+    if wanted.group.is_empty() || wanted.group.len() > GROUP_BYTES_MAX {
+        return Err(refused("the group is no registered domain"));
+    }
+    let offline = family::families(shared.routes.as_ref(), shared.horizon()).is_empty();
+    if offline && shared.settings.names_file.is_none() {
+        return Err(Answer::Offline {});
+    }
+    // Charged before DNS is asked, so that a wildcard farm can't make us ask its servers at will.
+    pace(shared)
+        .charge_group(&wanted.group, now())
+        .map_err(late)?;
+    let (targets, fresh) = resolve(shared, wanted).await?;
+    let admitted = admit(shared, &targets, fresh)?;
+    let routed = with_route(shared, &admitted)?;
+    let dialler = Dialler {
+        pace: &shared.pace,
+        routes: shared.routes.as_ref(),
+        settings: &shared.settings,
+        dials_total: &shared.dials_total,
+    };
+    let (dialled, pinned) = match dialler.dial(&routed).await {
+        Dialled::Up(stream, pinned) => (stream, pinned),
+        Dialled::Failed { families, detail } => {
+            return Err(unreachable(
+                DeadReason::Unreachable,
+                &detail,
+                families,
+                fresh,
+            ));
+        }
+        Dialled::Late(lateness) => return Err(late(lateness)),
+        Dialled::NoRoute => return Err(without_route(shared)),
+        Dialled::Ours(error) => {
+            tracing::error!(host = %wanted.host, %error, "this machine can't dial");
+            return Err(deferred(Deferral::Full, OWN_FAILURE_RETRY));
+        }
+    };
+    let opening = Opening {
+        check: &wanted.check,
+        host: &wanted.host,
+        order: &wanted.order,
+        pinned,
+        dialled,
+    };
+    match Egress::open(shared, opening) {
+        Ok(egress) => {
+            let address = pinned.ip();
+            Ok((egress, Answer::Ready { address, fresh }))
+        }
+        Err(EgressError::Exists) => Err(refused("a check with this id is open")),
+        Err(error @ (EgressError::Io(_) | EgressError::Order(_))) => {
+            tracing::error!(host = %wanted.host, check.id = %wanted.check, error = ?error, "no egress could be made");
+            Err(deferred(Deferral::Full, OWN_FAILURE_RETRY))
+        }
+    }
+}
+
+async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, bool), Answer> {
+    let nowhere = |reason, detail: &str, fresh| unreachable(reason, detail, Vec::new(), fresh);
+    match Box::pin(shared.resolver.resolve(&wanted.host)).await {
+        Resolution::Found { targets, fresh } => Ok((targets, fresh)),
+        Resolution::NoSuchName { fresh } => Err(nowhere(DeadReason::NoSuchName, "NXDOMAIN", fresh)),
+        Resolution::NoAddress { fresh } => {
+            Err(nowhere(DeadReason::NoAddress, "neither A nor AAAA", fresh))
+        }
+        Resolution::Failing { detail } => {
+            if has_no_family(shared) {
+                return Err(Answer::Offline {});
+            }
+            tracing::debug!(host = %wanted.host, detail, "DNS failed");
+            let divisor = shared.settings.pace_divisor;
+            let retry = DNS_RETRY.checked_div(divisor).unwrap_or(DNS_RETRY);
+            Err(deferred(Deferral::Dns, retry))
+        }
+        Resolution::Broken { detail } => {
+            if has_no_family(shared) {
+                return Err(Answer::Offline {});
+            }
+            Err(nowhere(DeadReason::DnsBroken, &detail, true))
+        }
+        Resolution::Offline => Err(Answer::Offline {}),
+    }
+}
+
+/// Invariant I2.
+fn admit(shared: &Shared, targets: &[SocketAddr], fresh: bool) -> Result<Vec<SocketAddr>, Answer> {
+    let private = if shared.settings.allow_private {
+        PrivateAddresses::Allow
+    } else {
+        PrivateAddresses::Refuse
+    };
+    let mut admitted = Vec::new();
+    let mut detail = String::new();
+    for target in targets {
+        match address::admit(target.ip(), private, &shared.settings.deny_addresses) {
+            Ok(address) => admitted.push(SocketAddr::new(address, target.port())),
+            Err(refusal) => {
+                // Writing to a String can't fail.
+                write!(detail, "{}: {refusal}; ", target.ip()).ok();
+            }
+        }
+    }
+    if admitted.is_empty() {
+        let detail = detail.trim_end_matches("; ");
+        return Err(unreachable(
+            DeadReason::AddressRefused,
+            detail,
+            Vec::new(),
+            fresh,
+        ));
+    }
+    Ok(admitted)
+}
+
+/// Invariant I5: a host is not asked over a family that we don't have, nor judged for it.
+fn with_route(shared: &Shared, targets: &[SocketAddr]) -> Result<Vec<SocketAddr>, Answer> {
+    let routed: Vec<_> = targets
+        .iter()
+        .copied()
+        .filter(|target| shared.routes.reaches(target.ip()))
+        .collect();
+    if routed.is_empty() {
+        return Err(without_route(shared));
+    }
+    Ok(routed)
+}
+
+fn without_route(shared: &Shared) -> Answer {
+    if has_no_family(shared) {
+        Answer::Offline {}
+    } else {
+        deferred(Deferral::NoFamily, NO_FAMILY_RETRY)
+    }
+}
+
+fn has_no_family(shared: &Shared) -> bool {
+    family::families(shared.routes.as_ref(), shared.horizon()).is_empty()
+}
+
+fn unreachable(reason: DeadReason, detail: &str, families: Vec<Family>, fresh: bool) -> Answer {
+    Answer::Unreachable {
+        reason,
+        detail: escaped(detail.as_bytes(), DETAIL_BYTES_MAX),
+        families,
+        fresh,
+    }
+}
+
+fn late(late: Late) -> Answer {
+    deferred(late.why, late.retry_after)
+}
+
+fn refused(message: &str) -> Answer {
+    Answer::Refused {
+        message: message.to_owned(),
+    }
+}
+
+fn pace(shared: &Shared) -> MutexGuard<'_, Pace> {
+    shared.pace.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,492 @@
+//! Names to addresses: DNS, or in a lab the names file.
+//!
+//! In: a host. Out: a [`Resolution`]; addresses are as DNS gave them, [`crate::address`] judges them. NXDOMAIN and no data are the host's own;
+//! SERVFAIL and silence count against a name only at the third in a row, and only when other names were answered between them, since a
+//! resolver of ours that fails looks just the same. Bounded: addresses an answer, names in the cache, names in the table of failures, time.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use protocol::Host;
+use thiserror::Error;
+
+use crate::names_file::{Entry, NamesFile};
+use crate::settings::Settings;
+
+/// Names remembered with their answer; with the daily rhythm of checks a cache serves retries, not the next day.
+pub const CACHE_NAMES_MAX: usize = 65_536;
+
+/// Names whose look-ups failed lately.
+pub const FAILING_NAMES_MAX: usize = 16_384;
+
+/// Addresses kept of an answer: four are dialled, the rest lets pace choose.
+pub const ADDRESSES_MAX: usize = 16;
+
+/// An answer is kept at least this long, lest a name with a TTL of 0 be asked for at each retry.
+pub const TTL_MIN: Duration = Duration::from_secs(10);
+
+/// An answer is kept at most this long: whoever moves should be found.
+pub const TTL_MAX: Duration = Duration::from_hours(1);
+
+/// "No such name" is kept at most this long: a new name's first visitor may come early.
+pub const NEGATIVE_TTL_MAX: Duration = Duration::from_mins(15);
+
+/// Failures in a row after which a name's DNS counts as broken (design §8).
+pub const FAILURES_MAX: u32 = 3;
+
+/// HTTPS's port: the only one that is dialled outside a lab.
+pub const HTTPS_PORT: u16 = 443;
+
+/// Requests in flight on one connection to a resolver: more than two for each open check, so that none is told "busy".
+const ACTIVE_REQUESTS_MAX: usize = 1024;
+
+/// What a name leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// At least one address; at most [`ADDRESSES_MAX`].
+    Found {
+        /// With their port: [`HTTPS_PORT`], or the names file's.
+        targets: Vec<SocketAddr>,
+        /// Asked of DNS now, not remembered.
+        fresh: bool,
+    },
+    /// NXDOMAIN.
+    NoSuchName {
+        /// Asked of DNS now, not remembered.
+        fresh: bool,
+    },
+    /// The name is there, without an address.
+    NoAddress {
+        /// Asked of DNS now, not remembered.
+        fresh: bool,
+    },
+    /// No usable answer, and not yet to be held against the name.
+    Failing {
+        /// What came instead.
+        detail: String,
+    },
+    /// No usable answer for at least the third time in a row, while other names are answered.
+    Broken {
+        /// What came instead.
+        detail: String,
+    },
+    /// The resolver can't be reached for want of a route.
+    Offline,
+}
+
+/// The resolver can't be set up.
+#[derive(Debug, Error)]
+pub enum ResolverError {
+    /// `/etc/resolv.conf` is missing or names nobody.
+    #[error("no resolver: /etc/resolv.conf can't be used")]
+    SystemConfig(#[source] Box<NetError>),
+    /// The library refused the configuration.
+    #[error("the resolver can't be set up")]
+    Build(#[source] Box<NetError>),
+}
+
+/// Resolves names, remembering answers and failures.
+#[derive(Debug)]
+pub struct Resolver {
+    source: Source,
+    timeout: Duration,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Dns(Box<TokioResolver>),
+    File(Mutex<NamesFile>),
+}
+
+/// One look-up's outcome before memory is asked what to make of it.
+enum Answer {
+    Known(Known, Duration),
+    /// The name's servers or ours.
+    Failure(String),
+    /// Ours for certain: nothing is counted.
+    OwnFailure(String),
+    NoRoute,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    Found(Vec<SocketAddr>),
+    NoSuchName,
+    NoAddress,
+}
+
+impl Known {
+    fn into_resolution(self, fresh: bool) -> Resolution {
+        match self {
+            Self::Found(targets) => Resolution::Found { targets, fresh },
+            Self::NoSuchName => Resolution::NoSuchName { fresh },
+            Self::NoAddress => Resolution::NoAddress { fresh },
+        }
+    }
+}
+
+impl Resolver {
+    /// Sets up what `settings` name: the names file, the resolvers, or `/etc/resolv.conf`.
+    ///
+    /// # Errors
+    /// When there is no usable resolver.
+    pub fn new(settings: &Settings) -> Result<Self, ResolverError> {
+        let source = match &settings.names_file {
+            Some(path) => Source::File(Mutex::new(NamesFile::new(path.clone()))),
+            None => Source::Dns(Box::new(dns(settings)?)),
+        };
+        Ok(Self {
+            source,
+            timeout: settings.dns_timeout,
+            memory: Mutex::new(Memory::default()),
+        })
+    }
+
+    /// Looks `host` up, IPv4 and IPv6 together, within the setting's time-out.
+    pub async fn resolve(&self, host: &Host) -> Resolution {
+        let answer = match &self.source {
+            Source::File(file) => self.ask_file(file, host).await,
+            Source::Dns(resolver) => {
+                let remembered = self.memory().remembered(host, now());
+                if let Some(known) = remembered {
+                    return known.into_resolution(false);
+                }
+                ask_dns(resolver, host, self.timeout).await
+            }
+        };
+        match answer {
+            Answer::Known(known, ttl) => {
+                let mut memory = self.memory();
+                memory.answered(host, now());
+                if matches!(self.source, Source::Dns(_)) {
+                    memory.remember(host, known.clone(), ttl, now());
+                }
+                known.into_resolution(true)
+            }
+            Answer::Failure(detail) => match self.memory().failed(host, now()) {
+                Verdict::Wait => Resolution::Failing { detail },
+                Verdict::Broken => Resolution::Broken { detail },
+            },
+            Answer::OwnFailure(detail) => Resolution::Failing { detail },
+            Answer::NoRoute => Resolution::Offline,
+        }
+    }
+
+    async fn ask_file(&self, file: &Mutex<NamesFile>, host: &Host) -> Answer {
+        let found = file
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .look_up(host);
+        let entry = match found {
+            Ok(entry) => entry,
+            Err(error) => {
+                tracing::error!(%host, error = error_text(&error), "names file");
+                return Answer::OwnFailure(error_text(&error));
+            }
+        };
+        // The file itself always answers, so a failure that it plays is the name's own.
+        self.memory().resolver_works(now());
+        match entry {
+            Some(Entry::At(target)) => Answer::Known(Known::Found(vec![target]), TTL_MIN),
+            Some(Entry::NoSuchName) | None => Answer::Known(Known::NoSuchName, TTL_MIN),
+            Some(Entry::NoAddress) => Answer::Known(Known::NoAddress, TTL_MIN),
+            Some(Entry::ServerFailure) => Answer::Failure("SERVFAIL".to_owned()),
+            Some(Entry::Silence) => {
+                tokio::time::sleep(self.timeout).await;
+                self.memory().resolver_works(now());
+                Answer::Failure(SILENCE.to_owned())
+            }
+        }
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+const SILENCE: &str = "no answer in time";
+
+/// Tokio's clock, so that tests can stop it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn error_text(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn dns(settings: &Settings) -> Result<TokioResolver, ResolverError> {
+    let build = |error| ResolverError::Build(Box::new(error));
+    let mut builder = if settings.resolvers.is_empty() {
+        TokioResolver::builder_tokio()
+            .map_err(|error| ResolverError::SystemConfig(Box::new(error)))?
+    } else {
+        let servers = settings.resolvers.iter().map(name_server).collect();
+        TokioResolver::builder_with_config(
+            ResolverConfig::from_name_servers(servers),
+            TokioRuntimeProvider::default(),
+        )
+    };
+    *builder.options_mut() = options(settings.dns_timeout);
+    builder.build().map_err(build)
+}
+
+fn name_server(address: &SocketAddr) -> NameServerConfig {
+    let connections = [ProtocolConfig::Udp, ProtocolConfig::Tcp]
+        .map(|protocol| {
+            let mut connection = ConnectionConfig::new(protocol);
+            connection.port = address.port();
+            connection
+        })
+        .to_vec();
+    NameServerConfig::new(address.ip(), true, connections)
+}
+
+/// Options from resolv.conf are not taken over: names are complete (no search list, no `ndots`), and the time-out is the setting's.
+fn options(timeout: Duration) -> ResolverOpts {
+    let mut options = ResolverOpts::default();
+    options.ndots = 0;
+    // The first try and one more, both within the whole time-out.
+    options.attempts = 1;
+    options.timeout = timeout.checked_div(2).unwrap_or(timeout);
+    options.use_hosts_file = ResolveHosts::Never;
+    options.edns0 = true;
+    options.max_active_requests = ACTIVE_REQUESTS_MAX;
+    // The library's cache can't tell whether an answer is fresh, so ours replaces it; what it may still hold expires before ours does.
+    options.cache_size = 0;
+    options.positive_max_ttl = Some(TTL_MAX);
+    options.negative_max_ttl = Some(NEGATIVE_TTL_MAX);
+    options
+}
+
+async fn ask_dns(resolver: &TokioResolver, host: &Host, timeout: Duration) -> Answer {
+    let mut name = match Name::from_ascii(host.as_str()) {
+        Ok(name) => name,
+        // Not reached: a Host is a DNS name.
+        Err(error) => return Answer::OwnFailure(error.to_string()),
+    };
+    name.set_fqdn(true);
+    let both = async {
+        tokio::join!(
+            resolver.lookup(name.clone(), RecordType::AAAA),
+            resolver.lookup(name.clone(), RecordType::A),
+        )
+    };
+    let Ok((v6, v4)) = tokio::time::timeout(timeout, Box::pin(both)).await else {
+        return Answer::Failure(SILENCE.to_owned());
+    };
+    combine(vec![half(v6), half(v4)])
+}
+
+/// One record type's answer.
+enum Half {
+    Found(Vec<IpAddr>, Duration),
+    None { exists: bool, ttl: Duration },
+    Failed(NetError),
+}
+
+fn half(answer: Result<hickory_resolver::lookup::Lookup, NetError>) -> Half {
+    match answer {
+        Ok(lookup) => {
+            let ttl = lookup
+                .valid_until()
+                .saturating_duration_since(Instant::now());
+            let addresses: Vec<_> = lookup
+                .answers()
+                .iter()
+                .filter_map(|record| record.data.ip_addr())
+                .take(ADDRESSES_MAX / 2)
+                .collect();
+            if addresses.is_empty() {
+                Half::None { exists: true, ttl }
+            } else {
+                Half::Found(addresses, ttl)
+            }
+        }
+        Err(NetError::Dns(DnsError::NoRecordsFound(none))) => {
+            let ttl = Duration::from_secs(none.negative_ttl.unwrap_or(0).into());
+            if none.response_code == ResponseCode::NXDomain {
+                Half::None { exists: false, ttl }
+            } else if none.response_code == ResponseCode::NoError {
+                Half::None { exists: true, ttl }
+            } else {
+                Half::Failed(NetError::Dns(DnsError::NoRecordsFound(none)))
+            }
+        }
+        Err(error) => Half::Failed(error),
+    }
+}
+
+/// Addresses of one type are enough, whatever became of the other; "there is none" needs both to say so.
+fn combine(halves: Vec<Half>) -> Answer {
+    let mut found = Vec::new();
+    let mut exists = true;
+    let mut ttl = TTL_MAX;
+    let mut negative_ttl = NEGATIVE_TTL_MAX;
+    let mut failure = None;
+    for half in halves {
+        match half {
+            Half::Found(addresses, lasts) => {
+                found.extend(
+                    addresses
+                        .into_iter()
+                        .map(|ip| SocketAddr::new(ip, HTTPS_PORT)),
+                );
+                ttl = ttl.min(lasts);
+            }
+            Half::None {
+                exists: there,
+                ttl: lasts,
+            } => {
+                exists = exists && there;
+                negative_ttl = negative_ttl.min(lasts);
+            }
+            Half::Failed(error) => failure = Some(error),
+        }
+    }
+    match failure {
+        // Kept as shortly as can be: the missing half may come back.
+        Some(_) if !found.is_empty() => Answer::Known(Known::Found(found), TTL_MIN),
+        Some(error) => judge(&error),
+        None if !found.is_empty() => Answer::Known(Known::Found(found), ttl.max(TTL_MIN)),
+        None if exists => Answer::Known(Known::NoAddress, negative_ttl.max(TTL_MIN)),
+        None => Answer::Known(Known::NoSuchName, negative_ttl.max(TTL_MIN)),
+    }
+}
+
+/// Whose failure it is. Only an answer with an error code and silence may be the name's; all else happened on our side of the resolver.
+fn judge(error: &NetError) -> Answer {
+    let text = protocol::escaped(error.to_string().as_bytes(), 120);
+    if let NetError::Io(io_error) = error {
+        let no_route = matches!(
+            io_error.kind(),
+            io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkDown
+        );
+        return if no_route {
+            Answer::NoRoute
+        } else {
+            Answer::OwnFailure(text)
+        };
+    }
+    if matches!(error, NetError::Timeout) {
+        return Answer::Failure(SILENCE.to_owned());
+    }
+    if matches!(error, NetError::Busy | NetError::NoConnections) {
+        return Answer::OwnFailure(text);
+    }
+    Answer::Failure(text)
+}
+
+/// What is known of names from before.
+#[derive(Debug, Default)]
+struct Memory {
+    cache: HashMap<Host, (Known, Instant)>,
+    failing: HashMap<Host, Streak>,
+    /// When a proper answer for any name last came.
+    last_answer: Option<Instant>,
+}
+
+/// A name's failures in a row.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    failures: u32,
+    counted_at: Instant,
+}
+
+enum Verdict {
+    Wait,
+    Broken,
+}
+
+impl Memory {
+    fn remembered(&mut self, host: &Host, now: Instant) -> Option<Known> {
+        let (known, until) = self.cache.get(host)?;
+        if *until > now {
+            return Some(known.clone());
+        }
+        self.cache.remove(host);
+        None
+    }
+
+    fn remember(&mut self, host: &Host, known: Known, ttl: Duration, now: Instant) {
+        if self.cache.len() >= CACHE_NAMES_MAX {
+            self.cache.retain(|_, (_, until)| *until > now);
+        }
+        if self.cache.len() >= CACHE_NAMES_MAX {
+            // Everything in it is still good: what is worth least is what ends next.
+            let next = self.cache.iter().min_by_key(|(_, (_, until))| *until);
+            if let Some(host) = next.map(|(host, _)| host.clone()) {
+                self.cache.remove(&host);
+            }
+        }
+        let until = now.checked_add(ttl).unwrap_or(now);
+        self.cache.insert(host.clone(), (known, until));
+    }
+
+    fn resolver_works(&mut self, now: Instant) {
+        self.last_answer = Some(now);
+    }
+
+    fn answered(&mut self, host: &Host, now: Instant) {
+        self.resolver_works(now);
+        self.failing.remove(host);
+    }
+
+    /// Invariant I5: a failure counts only when some name was answered since the one before; while our resolver is down, none is.
+    fn failed(&mut self, host: &Host, now: Instant) -> Verdict {
+        if let Some(streak) = self.failing.get_mut(host) {
+            let others_answered = self
+                .last_answer
+                .is_some_and(|last| last >= streak.counted_at);
+            if others_answered {
+                streak.failures = streak.failures.saturating_add(1);
+                streak.counted_at = now;
+                if streak.failures >= FAILURES_MAX {
+                    return Verdict::Broken;
+                }
+            }
+            return Verdict::Wait;
+        }
+        if self.failing.len() >= FAILING_NAMES_MAX {
+            let oldest = self
+                .failing
+                .iter()
+                .min_by_key(|(_, streak)| streak.counted_at);
+            if let Some(host) = oldest.map(|(host, _)| host.clone()) {
+                self.failing.remove(&host);
+            }
+        }
+        let streak = Streak {
+            failures: 1,
+            counted_at: now,
+        };
+        self.failing.insert(host.clone(), streak);
+        Verdict::Wait
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! The gateway's door: the control socket, and what becomes of each connection to it.
+//!
+//! In: the settings and a token that ends it. Out: nothing but egress sockets. Refused: settings that can't be used, a second gateway on the
+//! same socket, connections beyond [`CONTROL_SPARE`] more than may be open, requests out of order.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use protocol::{CheckId, CheckOrder, Host};
+use thiserror::Error;
+use tokio::io::BufReader;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::control::{Answer, Deferral, Request, Status};
+use crate::egress;
+use crate::family::{self, Horizon, Routes, SystemRoutes};
+use crate::lines::{self, LineError};
+use crate::open::{self, Opened};
+use crate::pace::Pace;
+use crate::resolve::{Resolver, ResolverError};
+use crate::settings::{Settings, SettingsError};
+
+/// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
+pub const CONTROL_SPARE: usize = 32;
+
+/// From the connection to its first whole line. The orchestrator is on this machine and speaks first.
+pub const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long after the time budget's end an account still waits to be asked for.
+pub const CLOSE_GRACE: Duration = Duration::from_secs(60);
+
+/// An answer that nobody reads for this long ends the connection.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Mode of the control socket: whoever has its volume may use it.
+const CONTROL_MODE: u32 = 0o666;
+
+/// What to say to one whose place is taken: checks last some seconds.
+const FULL_RETRY: Duration = Duration::from_secs(2);
+
+/// Pause after a failed accept, so that a lack of descriptors doesn't burn the processor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The gateway can't begin, or can't go on.
+#[derive(Debug, Error)]
+pub enum GatewayError {
+    /// A setting can't be used.
+    #[error("a setting can't be used")]
+    Settings(#[from] SettingsError),
+    /// There is no resolver.
+    #[error("no names can be resolved")]
+    Resolver(#[from] ResolverError),
+    /// The egress root is missing or not ours.
+    #[error("the egress directory {path} can't be used")]
+    EgressRoot {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The control socket can't be bound.
+    #[error("the control socket {path} can't be bound")]
+    ControlSocket {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another gateway answers at the control socket.
+    #[error("another gateway answers at {0}")]
+    AlreadyRunning(PathBuf),
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) resolver: Resolver,
+    pub(crate) pace: Mutex<Pace>,
+    pub(crate) routes: Box<dyn Routes>,
+    pub(crate) dials_total: AtomicU64,
+    opens_total: AtomicU64,
+    places: Arc<Semaphore>,
+}
+
+impl Shared {
+    pub(crate) fn horizon(&self) -> Horizon {
+        if self.settings.allow_private {
+            Horizon::Lab
+        } else {
+            Horizon::Internet
+        }
+    }
+
+    fn status(&self) -> Status {
+        let free = u32::try_from(self.places.available_permits()).unwrap_or(u32::MAX);
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            families: family::families(self.routes.as_ref(), self.horizon()),
+            open: self.settings.open_max.saturating_sub(free),
+            opens_total: self.opens_total.load(Ordering::Relaxed),
+            dials_total: self.dials_total.load(Ordering::Relaxed),
+            lab: self.settings.is_lab(),
+        }
+    }
+}
+
+/// Serves until `shutdown`: every egress is closed and its directory removed before this returns.
+///
+/// # Errors
+/// Why it could not begin. Once it serves, it goes on until told otherwise.
+pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), GatewayError> {
+    serve_over(settings, Box::new(SystemRoutes), shutdown).await
+}
+
+/// [`serve`] with the routing table handed in, for tests that take a family away.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_over(
+    settings: Settings,
+    routes: Box<dyn Routes>,
+    shutdown: CancellationToken,
+) -> Result<(), GatewayError> {
+    settings.validate()?;
+    shout(&settings);
+    let shared = Arc::new(prepare(settings, routes)?);
+    let path = shared.settings.control_socket.clone();
+    let listener = bind(&path).await?;
+    tracing::info!(socket = %path.display(), "gateway serves");
+    let connections_max = usize::try_from(shared.settings.open_max)
+        .unwrap_or(usize::MAX)
+        .saturating_add(CONTROL_SPARE);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => break,
+            Some(_) = connections.join_next() => (),
+            accepted = listener.accept(), if connections.len() < connections_max => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(Box::pin(converse(Arc::clone(&shared), stream)));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the control socket can't accept");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    // Aborting a conversation drops its egress, and that its directory.
+    connections.shutdown().await;
+    if let Err(error) = std::fs::remove_file(&path) {
+        tracing::warn!(socket = %path.display(), %error, "the control socket could not be removed");
+    }
+    Ok(())
+}
+
+fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, GatewayError> {
+    let swept =
+        egress::sweep(&settings.egress_root).map_err(|source| GatewayError::EgressRoot {
+            path: settings.egress_root.clone(),
+            source,
+        })?;
+    if swept > 0 {
+        tracing::warn!(
+            directories = swept,
+            "left-over egress directories were removed"
+        );
+    }
+    Ok(Shared {
+        resolver: Resolver::new(&settings)?,
+        pace: Mutex::new(Pace::new(settings.paces.divided(settings.pace_divisor))),
+        routes,
+        dials_total: AtomicU64::new(0),
+        opens_total: AtomicU64::new(0),
+        places: Arc::new(Semaphore::new(
+            usize::try_from(settings.open_max).unwrap_or(Semaphore::MAX_PERMITS),
+        )),
+        settings,
+    })
+}
+
+/// Each lab setting by itself, loudly: none of them belongs into a census of the real Fediverse.
+fn shout(settings: &Settings) {
+    if let Some(path) = &settings.names_file {
+        tracing::warn!(path = %path.display(), "LAB: ADDRESSES COME FROM A FILE, NOT FROM DNS");
+    }
+    if settings.allow_private {
+        tracing::warn!("LAB: PRIVATE AND LOOPBACK ADDRESSES ARE DIALLED");
+    }
+    if let Some(path) = &settings.extra_ca {
+        tracing::warn!(path = %path.display(), "LAB: CHECKERS TRUST AN EXTRA CA");
+    }
+    if settings.pace_divisor != 1 {
+        tracing::warn!(
+            divisor = settings.pace_divisor,
+            "LAB: EVERY PACE IS DIVIDED"
+        );
+    }
+}
+
+async fn bind(path: &Path) -> Result<UnixListener, GatewayError> {
+    let failed = |source| GatewayError::ControlSocket {
+        path: path.to_owned(),
+        source,
+    };
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+    if is_socket {
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(GatewayError::AlreadyRunning(path.to_owned()));
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, Permissions::from_mode(CONTROL_MODE)).map_err(failed)?;
+    Ok(listener)
+}
+
+/// One control connection, logged once if it ends badly.
+async fn converse(shared: Arc<Shared>, stream: UnixStream) {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    let ended = answer_first(&shared, &mut reader, &mut writer).await;
+    match ended {
+        Ok(()) | Err(LineError::Ended | LineError::Io(_)) => (),
+        Err(error @ (LineError::TooLong | LineError::NotUnderstood(_))) => {
+            tracing::error!(%error, "a control request was refused");
+            let message = error.to_string();
+            say(&mut writer, &Answer::Refused { message }).await.ok();
+        }
+    }
+}
+
+async fn answer_first(
+    shared: &Arc<Shared>,
+    reader: &mut BufReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> Result<(), LineError> {
+    let first = tokio::time::timeout(FIRST_LINE_TIME_MAX, lines::read(reader)).await;
+    let Ok(request) = first else {
+        let message = "no request in time".to_owned();
+        return say(writer, &Answer::Refused { message }).await;
+    };
+    match request? {
+        Request::Status {} => say(writer, &Answer::Status(shared.status())).await,
+        Request::Close { .. } => {
+            let message = "nothing is open on this connection".to_owned();
+            say(writer, &Answer::Refused { message }).await
+        }
+        Request::Open {
+            check,
+            host,
+            group,
+            order,
+        } => {
+            let wanted = Wanted {
+                check,
+                host,
+                group,
+                order,
+            };
+            Box::pin(hold_open(shared, wanted, reader, writer)).await
+        }
+    }
+}
+
+/// An `open` request's fields.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) check: CheckId,
+    pub(crate) host: Host,
+    pub(crate) group: String,
+    pub(crate) order: CheckOrder,
+}
+
+/// Opens, answers, and holds the egress until it is closed or the orchestrator is gone.
+async fn hold_open(
+    shared: &Arc<Shared>,
+    wanted: Wanted,
+    reader: &mut BufReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> Result<(), LineError> {
+    shared.opens_total.fetch_add(1, Ordering::Relaxed);
+    let Ok(_place) = Arc::clone(&shared.places).try_acquire_owned() else {
+        let full = open::deferred(Deferral::Full, FULL_RETRY);
+        return say(writer, &full).await;
+    };
+    let opened = tokio::select! {
+        opened = open::open(shared, &wanted) => opened,
+        () = lines::gone(reader) => return Err(LineError::Ended),
+    };
+    let (egress, answer) = match opened {
+        Opened::Ready(egress, answer) => (egress, answer),
+        Opened::Not(answer) => return say(writer, &answer).await,
+    };
+    let pinned = egress.pinned();
+    say(writer, &answer).await?;
+    let patience = shared.settings.budget.time_max.saturating_add(CLOSE_GRACE);
+    let Ok(request) = tokio::time::timeout(patience, lines::read(reader)).await else {
+        tracing::error!(host = %wanted.host, check.id = %wanted.check, "an egress was never closed");
+        return Ok(());
+    };
+    match request? {
+        Request::Close { proven } => {
+            let account = egress.close().await;
+            if proven {
+                open::prove(shared, pinned);
+            }
+            say(writer, &Answer::Account(account)).await
+        }
+        Request::Open { .. } | Request::Status {} => {
+            let message = "only `close` may follow `open`".to_owned();
+            say(writer, &Answer::Refused { message }).await
+        }
+    }
+}
+
+async fn say(writer: &mut OwnedWriteHalf, answer: &Answer) -> Result<(), LineError> {
+    match tokio::time::timeout(ANSWER_TIME_MAX, lines::write(writer, answer)).await {
+        Ok(written) => written,
+        Err(_elapsed) => Err(LineError::Ended),
+    }
+}

@@ -1,0 +1,66 @@
+//! Bounds on what one check may use.
+
+use std::time::Duration;
+
+use gateway::control::Budget;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::rig::{BIG_BYTES, FakeHost, Rig, eventually};
+
+#[tokio::test]
+async fn bytes_end_every_connection_of_the_check() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+        settings.budget.bytes_down_max = 100_000;
+    })
+    .await;
+    let egress = rig.ready(1, "a.lab.test").await;
+    let mut idle = host.tls(rig.checker(1).await, "a.lab.test").await.unwrap();
+    let mut tls = host.tls(rig.checker(1).await, "a.lab.test").await.unwrap();
+    tls.write_all(b"big").await.unwrap();
+    let mut received = Vec::new();
+    assert!(
+        tls.read_to_end(&mut received).await.is_err(),
+        "cut within TLS"
+    );
+    assert!(received.len() < BIG_BYTES);
+    assert!(matches!(idle.read(&mut [0; 16]).await, Ok(0) | Err(_)));
+    let account = egress.close(false).await.unwrap();
+    assert_eq!(account.budget_hit, Some(Budget::Bytes));
+    assert!(account.bytes_down <= 100_000, "{account:?}");
+}
+
+#[tokio::test]
+async fn connections_are_counted_refused_ones_included() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+        settings.budget.connections_max = 3
+    })
+    .await;
+    let egress = rig.ready(1, "a.lab.test").await;
+    assert!(host.tls(rig.checker(1).await, "b.lab.test").await.is_err());
+    host.echo(&rig, 1, "a.lab.test", "one").await;
+    host.echo(&rig, 1, "a.lab.test", "two").await;
+    assert!(host.tls(rig.checker(1).await, "a.lab.test").await.is_err());
+    let socket = rig.directory(1).join("https.sock");
+    eventually(|| async { UnixStream::connect(&socket).await.is_err() }).await;
+    let account = egress.close(false).await.unwrap();
+    assert_eq!((account.connections, account.sni_refused), (2, 1));
+    assert_eq!(account.budget_hit, Some(Budget::Connections));
+}
+
+/// I4: whatever the checker and its host do, their way ends in time; the account is still there to be asked for.
+#[tokio::test]
+async fn time_ends_every_connection_of_the_check() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+        settings.budget.time_max = Duration::from_millis(300);
+    })
+    .await;
+    let egress = rig.ready(1, "a.lab.test").await;
+    let mut tls = host.tls(rig.checker(1).await, "a.lab.test").await.unwrap();
+    assert!(matches!(tls.read(&mut [0; 16]).await, Ok(0) | Err(_)));
+    let account = egress.close(false).await.unwrap();
+    assert_eq!(account.budget_hit, Some(Budget::Time));
+}

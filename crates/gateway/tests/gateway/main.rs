@@ -1,0 +1,10 @@
+//! The gateway as its neighbours see it: control socket, egress sockets, hosts.
+
+#[cfg(test)]
+mod budgets;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod rig;
+#[cfg(test)]
+mod way;

@@ -1,0 +1,312 @@
+//! What `open` answers, and what the control socket refuses.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway::control::{Answer, CONTROL_LINE_BYTES_MAX, Deferral, Family};
+use gateway::family::Routes;
+use gateway::{ClientError, GatewayError, Opened, Settings, serve};
+use protocol::{CheckId, DeadReason};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::rig::{FakeHost, Rig};
+
+fn reason(opened: Result<Opened, ClientError>) -> (DeadReason, Vec<Family>, String) {
+    match opened {
+        Ok(Opened::Unreachable {
+            reason,
+            families,
+            detail,
+            fresh,
+        }) => {
+            assert!(fresh);
+            (reason, families, detail)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn deferral(opened: Result<Opened, ClientError>) -> (Deferral, Duration) {
+    match opened {
+        Ok(Opened::Deferred { why, retry_after }) => (why, retry_after),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_hosts_own_failures_have_their_reasons() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let names = format!(
+        "none.lab.test nodata\nclosed.lab.test 127.0.0.1 {}\nmeta.lab.test 169.254.169.254 80\n",
+        closed.port()
+    );
+    let rig = Rig::start(&names, |_| ()).await;
+    assert_eq!(
+        reason(rig.open(1, "absent.lab.test").await).0,
+        DeadReason::NoSuchName
+    );
+    assert_eq!(
+        reason(rig.open(2, "none.lab.test").await).0,
+        DeadReason::NoAddress
+    );
+    let (why, families, detail) = reason(rig.open(3, "closed.lab.test").await);
+    assert_eq!((why, families), (DeadReason::Unreachable, vec![Family::V4]));
+    assert_eq!(detail, "127.0.0.1: refused");
+    let (why, families, detail) = reason(rig.open(4, "meta.lab.test").await);
+    assert_eq!((why, families), (DeadReason::AddressRefused, vec![]));
+    assert!(detail.contains("Link Local"), "{detail}");
+    assert!(
+        std::fs::read_dir(&rig.root).unwrap().next().is_none(),
+        "nothing was opened"
+    );
+}
+
+/// I2: outside the lab no private address is dialled, nor one that the operator denies in it.
+#[tokio::test]
+async fn private_and_denied_addresses_are_never_dialled() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    for lab in [false, true] {
+        let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+            settings.allow_private = lab;
+            settings.deny_addresses = vec!["127.0.0.0/30".parse().unwrap()];
+        })
+        .await;
+        assert_eq!(
+            reason(rig.open(1, "a.lab.test").await).0,
+            DeadReason::AddressRefused
+        );
+    }
+    assert_eq!(host.seen(), (0, 0));
+}
+
+#[tokio::test]
+async fn dns_trouble_is_deferred_twice_and_then_the_hosts() {
+    let rig = Rig::start("a.lab.test servfail\nb.lab.test timeout", |settings| {
+        settings.pace_divisor = 1000
+    })
+    .await;
+    for name in ["a.lab.test", "b.lab.test"] {
+        for group in ["x.test", "y.test"] {
+            let (why, retry_after) =
+                deferral(rig.open_in_group(1, name, &format!("{group}{name}")).await);
+            assert_eq!(
+                (why, retry_after),
+                (Deferral::Dns, Duration::from_millis(300))
+            );
+        }
+        assert_eq!(reason(rig.open(1, name).await).0, DeadReason::DnsBroken);
+    }
+    std::fs::remove_file(&rig.names).unwrap();
+    for turn in 0..4 {
+        let group = format!("group{turn}.test");
+        assert_eq!(
+            deferral(rig.open_in_group(1, "c.lab.test", &group).await).0,
+            Deferral::Dns
+        );
+    }
+}
+
+/// I8.
+#[tokio::test]
+async fn groups_and_addresses_have_their_pace() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("*.lab.test"), |settings| {
+        settings.pace_divisor = 1
+    })
+    .await;
+    let Ok(Opened::Ready(egress)) = rig.open_in_group(1, "a.lab.test", "one.test").await else {
+        panic!("not ready");
+    };
+    let (why, retry_after) = deferral(rig.open_in_group(2, "b.lab.test", "one.test").await);
+    assert_eq!(why, Deferral::GroupPace);
+    assert!(retry_after > Duration::from_secs(5) && retry_after <= Duration::from_secs(10));
+    let (why, retry_after) = deferral(rig.open_in_group(2, "b.lab.test", "two.test").await);
+    assert_eq!(why, Deferral::AddressPace);
+    assert!(retry_after > Duration::from_secs(5) && retry_after <= Duration::from_secs(10));
+    egress.close(true).await.unwrap();
+    let (_, retry_after) = deferral(rig.open_in_group(2, "b.lab.test", "three.test").await);
+    assert!(
+        retry_after <= Duration::from_secs(2),
+        "proven: {retry_after:?}"
+    );
+}
+
+#[tokio::test]
+async fn no_more_than_the_setting_allows_are_open() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("*.lab.test"), |settings| settings.open_max = 1).await;
+    let egress = rig.ready(1, "a.lab.test").await;
+    assert_eq!(deferral(rig.open(2, "b.lab.test").await).0, Deferral::Full);
+    egress.close(false).await.unwrap();
+    crate::rig::eventually(|| async { rig.client.status().await.unwrap().open == 0 }).await;
+    rig.ready(2, "b.lab.test").await;
+}
+
+#[derive(Debug)]
+struct OnlyV4;
+
+impl Routes for OnlyV4 {
+    fn reaches(&self, address: IpAddr) -> bool {
+        address.is_ipv4()
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Routes for Nothing {
+    fn reaches(&self, _address: IpAddr) -> bool {
+        false
+    }
+}
+
+/// I5: a family that we lack, or all of them, is ours.
+#[tokio::test]
+async fn without_its_family_a_host_is_deferred_and_without_any_we_are_offline() {
+    let rig = Rig::start_over("a.lab.test ::1 443", Box::new(OnlyV4), |_| ()).await;
+    assert_eq!(
+        deferral(rig.open(1, "a.lab.test").await).0,
+        Deferral::NoFamily
+    );
+    assert_eq!(rig.client.status().await.unwrap().families, [Family::V4]);
+    let rig = Rig::start_over("a.lab.test ::1 443", Box::new(Nothing), |_| ()).await;
+    assert!(matches!(
+        rig.open(1, "a.lab.test").await,
+        Ok(Opened::Offline)
+    ));
+    let rig = Rig::start_over("", Box::new(Nothing), |settings| {
+        settings.names_file = None;
+        settings.resolvers = vec!["127.0.0.1:9".parse().unwrap()];
+    })
+    .await;
+    assert!(matches!(
+        rig.open(1, "a.lab.test").await,
+        Ok(Opened::Offline)
+    ));
+}
+
+#[tokio::test]
+async fn a_check_id_is_open_once() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("*.lab.test"), |_| ()).await;
+    let _egress = rig.ready(1, "a.lab.test").await;
+    assert!(matches!(
+        rig.open(1, "b.lab.test").await,
+        Err(ClientError::Refused(_))
+    ));
+    assert!(rig.directory(1).exists(), "the first one's directory stays");
+}
+
+#[tokio::test]
+async fn an_extra_ca_is_laid_beside_the_socket() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "a certificate").unwrap();
+    let path = file.path().to_owned();
+    let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+        settings.extra_ca = Some(path)
+    })
+    .await;
+    let _egress = rig.ready(1, "a.lab.test").await;
+    assert_eq!(
+        std::fs::read(rig.directory(1).join("ca.pem")).unwrap(),
+        b"a certificate"
+    );
+    drop(file);
+    assert_eq!(
+        deferral(rig.open(2, "a.lab.test").await).0,
+        Deferral::Full,
+        "our own failure"
+    );
+    assert!(!rig.directory(2).exists());
+}
+
+async fn raw(rig: &Rig, sent: &[u8]) -> Answer {
+    let mut stream = UnixStream::connect(&rig.control).await.unwrap();
+    // The gateway may hang up before it has read all.
+    stream.write_all(sent).await.ok();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    serde_json::from_slice(&answer).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused() {
+    let rig = Rig::start("", |_| ()).await;
+    let id = CheckId::from_random(1);
+    let escape = r#"{"open":{"check":"../../../../../../../../etc/passwd","host":"a.test","group":"a.test","order":{"contact":"","peers":"ask"}}}"#;
+    let group = format!(
+        r#"{{"open":{{"check":"{id}","host":"a.test","group":"","order":{{"contact":"","peers":"ask"}}}}}}"#
+    );
+    for line in [
+        "hello",
+        "{}",
+        r#"{"close":{"proven":true}}"#,
+        r#"{"status":{},"close":{"proven":true}}"#,
+        escape,
+        &group,
+    ] {
+        let answer = raw(&rig, format!("{line}\n").as_bytes()).await;
+        assert!(
+            matches!(answer, Answer::Refused { .. }),
+            "{line}: {answer:?}"
+        );
+    }
+    let mut stream = UnixStream::connect(&rig.control).await.unwrap();
+    stream
+        .write_all(&vec![b' '; CONTROL_LINE_BYTES_MAX + 1])
+        .await
+        .unwrap();
+    let mut answer = vec![0; 200];
+    let read = stream.read(&mut answer).await.unwrap();
+    assert!(String::from_utf8_lossy(&answer[..read]).contains("longer than"));
+}
+
+#[tokio::test]
+async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
+    let rig = Rig::start("", |_| ()).await;
+    let settings = |control: &std::path::Path| Settings {
+        control_socket: control.to_owned(),
+        egress_root: rig.root.clone(),
+        names_file: Some(rig.names.clone()),
+        ..Settings::default()
+    };
+    let second = serve(settings(&rig.control), CancellationToken::new()).await;
+    assert!(
+        matches!(second, Err(GatewayError::AlreadyRunning(_))),
+        "{second:?}"
+    );
+
+    let remains = rig.directory(7);
+    std::fs::create_dir(&remains).unwrap();
+    std::fs::write(remains.join("order.json"), "{}").unwrap();
+    let others = rig.root.join("lost+found");
+    std::fs::create_dir(&others).unwrap();
+    let stale = rig.root.join("stale.sock");
+    drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
+    let shutdown = CancellationToken::new();
+    let served = tokio::spawn(serve(settings(&stale), shutdown.clone()));
+    crate::rig::eventually(|| async { UnixStream::connect(&stale).await.is_ok() }).await;
+    assert!(!remains.exists());
+    assert!(others.exists());
+    shutdown.cancel();
+    served.await.unwrap().unwrap();
+
+    let missing = serve(
+        Settings {
+            egress_root: rig.root.join("missing"),
+            ..settings(&stale)
+        },
+        CancellationToken::new(),
+    )
+    .await;
+    assert!(
+        matches!(missing, Err(GatewayError::EgressRoot { .. })),
+        "{missing:?}"
+    );
+}
