@@ -6,6 +6,16 @@
     clippy::arithmetic_side_effects,
     clippy::wildcard_enum_match_arm
 )]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        reason = "tests reckon with numbers of their own"
+    )
+)]
 
+pub mod listing;
+pub mod schedule;
 pub mod state;
 pub mod time;
+pub mod transition;

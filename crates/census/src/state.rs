@@ -17,8 +17,10 @@ pub enum State {
         before: Before,
         /// Failures in a row.
         count: u32,
-        /// The last word was 410: off the next dump, and dead the second time.
+        /// A 410 was among these failures: off the list until it lives again.
         gone: bool,
+        /// The last word was 410, and a second in a row makes it dead. Never without `gone`.
+        gone_last: bool,
     },
     /// Asked seldom.
     Dead,
@@ -46,6 +48,85 @@ pub enum State {
         /// Why.
         why: ParkedWhy,
     },
+}
+
+impl State {
+    /// Which state it is, without what it carries.
+    pub fn name(&self) -> StateName {
+        match self {
+            Self::Discovered => StateName::Discovered,
+            Self::Alive => StateName::Alive,
+            Self::Dying { .. } => StateName::Dying,
+            Self::Dead => StateName::Dead,
+            Self::Moving { .. } => StateName::Moving,
+            Self::Moved { .. } => StateName::Moved,
+            Self::OptedOut { .. } => StateName::OptedOut,
+            Self::Parked { .. } => StateName::Parked,
+        }
+    }
+
+    /// Whether a host in this state is never asked: it opted out by word of mouth, or it is parked.
+    pub fn is_never_asked(&self) -> bool {
+        match self {
+            Self::OptedOut { by } => *by != OptedOutBy::Robots,
+            Self::Parked { .. } => true,
+            Self::Discovered
+            | Self::Alive
+            | Self::Dying { .. }
+            | Self::Dead
+            | Self::Moving { .. }
+            | Self::Moved { .. } => false,
+        }
+    }
+}
+
+/// A state's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StateName {
+    /// [`State::Discovered`]
+    Discovered,
+    /// [`State::Alive`]
+    Alive,
+    /// [`State::Dying`]
+    Dying,
+    /// [`State::Dead`]
+    Dead,
+    /// [`State::Moving`]
+    Moving,
+    /// [`State::Moved`]
+    Moved,
+    /// [`State::OptedOut`]
+    OptedOut,
+    /// [`State::Parked`]
+    Parked,
+}
+
+impl StateName {
+    /// All of them, in the order of a host's life.
+    pub const ALL: [Self; 8] = [
+        Self::Discovered,
+        Self::Alive,
+        Self::Dying,
+        Self::Dead,
+        Self::Moving,
+        Self::Moved,
+        Self::OptedOut,
+        Self::Parked,
+    ];
+
+    /// The name in lower case, as in the database, in metrics and in explanations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Discovered => "discovered",
+            Self::Alive => "alive",
+            Self::Dying => "dying",
+            Self::Dead => "dead",
+            Self::Moving => "moving",
+            Self::Moved => "moved",
+            Self::OptedOut => "opted_out",
+            Self::Parked => "parked",
+        }
+    }
 }
 
 /// The last state that was neither Dying nor Moving.
@@ -79,6 +160,60 @@ pub enum ParkedWhy {
     InvalidName,
     /// A moderator holds it.
     Moderator,
+}
+
+impl Before {
+    /// The name in lower case, as in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Discovered => "discovered",
+            Self::Alive => "alive",
+            Self::Dead => "dead",
+            Self::Moved => "moved",
+        }
+    }
+}
+
+impl OptedOutBy {
+    /// The name in lower case, as in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Robots => "robots",
+            Self::Owner => "owner",
+            Self::Moderator => "moderator",
+        }
+    }
+}
+
+impl ParkedWhy {
+    /// The name in lower case, as in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidName => "invalid_name",
+            Self::Moderator => "moderator",
+        }
+    }
+}
+
+impl Record {
+    /// The record of a name that has just come in: discovered, never judged, due at `due`.
+    pub fn discovered(host: Host, first_seen: Timestamp, due: Timestamp) -> Self {
+        Self {
+            host,
+            state: State::Discovered,
+            since: first_seen,
+            hidden: false,
+            refuses: false,
+            software: None,
+            version: None,
+            first_seen,
+            last_alive: None,
+            last_checked: None,
+            due: Some(due),
+            doublings: 0,
+            alive_count: 0,
+        }
+    }
 }
 
 /// A host's whole row, less its history.

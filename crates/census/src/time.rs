@@ -32,3 +32,179 @@ fn millis(duration: Duration) -> i64 {
 /// A throw of the dice: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules stay pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(pub u32);
+
+impl Jitter {
+    /// This fraction of `whole` milliseconds, `0` to `whole`.
+    fn of_millis(self, whole: u64) -> u64 {
+        let scaled = u128::from(whole)
+            .saturating_mul(u128::from(self.0))
+            .checked_div(u128::from(u32::MAX))
+            .unwrap_or(0);
+        u64::try_from(scaled).unwrap_or(whole)
+    }
+}
+
+const MINUTE: u64 = 60 * 1000;
+const HOUR: u64 = 60 * MINUTE;
+
+/// A "day" between two checks. 29 is a prime on purpose: every check of a host falls on another hour of the day, so that one which is down
+/// each night, or behind a nightly backup of ours, is not always met at that hour; and no two hosts stay in step.
+const DAY: u64 = 29 * HOUR;
+const DAY_HALF_WIDTH: u64 = 2 * HOUR;
+
+/// A "week" between two checks: 167 hours is a prime too and one short of a week, for the same reason.
+const WEEK: u64 = 167 * HOUR;
+const WEEK_HALF_WIDTH: u64 = 11 * HOUR + 30 * MINUTE;
+
+/// How often a week is doubled at most: four weeks.
+pub const DOUBLINGS_MAX: u8 = 2;
+
+const AGAIN_SOON: u64 = HOUR;
+
+/// Between two dumps: six hours and six minutes, so that they wander over the day as well.
+const DUMP: u64 = 6 * HOUR + 6 * MINUTE;
+const DUMP_HALF_WIDTH: u64 = 5 * MINUTE;
+
+const CALENDAR_DAY: u64 = 24 * HOUR;
+
+/// All intervals of the census.
+///
+/// In the lab they are divided, so that a month passes in minutes; everywhere else it is [`Calendar::REAL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calendar {
+    /// All durations are divided by this; 0 counts as 1. Over 1 in the lab only.
+    pub divisor: u32,
+}
+
+impl Calendar {
+    /// Time as it passes.
+    pub const REAL: Self = Self { divisor: 1 };
+
+    /// Until a host that is asked daily is asked again: 29 h ± 2 h.
+    pub fn day(self, jitter: Jitter) -> Duration {
+        self.around(DAY, DAY_HALF_WIDTH, jitter)
+    }
+
+    /// Until a host that is asked weekly is asked again: 167 h ± 11.5 h.
+    pub fn week(self, jitter: Jitter) -> Duration {
+        self.weeks(0, jitter)
+    }
+
+    /// A week, doubled so often: one, two or four weeks; more than [`DOUBLINGS_MAX`] counts as that.
+    pub fn weeks(self, doublings: u8, jitter: Jitter) -> Duration {
+        let factor = match doublings {
+            0 => 1,
+            1 => 2,
+            _ => 4,
+        };
+        self.around(
+            WEEK.saturating_mul(factor),
+            WEEK_HALF_WIDTH.saturating_mul(factor),
+            jitter,
+        )
+    }
+
+    /// Until a new host is asked for the first time: 0 to 29 h, so that a long peers list doesn't come due at once.
+    pub fn first_check(self, jitter: Jitter) -> Duration {
+        self.millis(jitter.of_millis(DAY))
+    }
+
+    /// Until a host is asked again whose check said nothing about it (interrupted, faulted, unconfirmed): 0 to 1 h.
+    pub fn again_soon(self, jitter: Jitter) -> Duration {
+        self.millis(jitter.of_millis(AGAIN_SOON))
+    }
+
+    /// Until the next dump: 6 h 6 min ± 5 min.
+    pub fn dump_interval(self, jitter: Jitter) -> Duration {
+        self.around(DUMP, DUMP_HALF_WIDTH, jitter)
+    }
+
+    /// How long a host that once lived keeps failing, at least, before it is dead; and how long one keeps redirecting before it has moved: 7 d.
+    pub fn dying_at_least(self) -> Duration {
+        self.days(7)
+    }
+
+    /// How long after its last `alive` a host may still be listed: 14 d (invariant I11).
+    pub fn unlisted_after(self) -> Duration {
+        self.days(14)
+    }
+
+    /// How much longer than its interval a host can make us wait by `Retry-After`: 1 d.
+    pub fn refused_extra_max(self) -> Duration {
+        self.days(1)
+    }
+
+    /// How long a host that never lived is kept: 365 d.
+    pub fn forgotten_after(self) -> Duration {
+        self.days(365)
+    }
+
+    /// The longest interval that any rule can give: four weeks with all of their jitter, and a `Retry-After`. Due times further away come from a
+    /// clock that jumped.
+    pub fn longest(self) -> Duration {
+        self.weeks(DOUBLINGS_MAX, Jitter(u32::MAX))
+            .saturating_add(self.refused_extra_max())
+    }
+
+    fn days(self, count: u64) -> Duration {
+        self.millis(CALENDAR_DAY.saturating_mul(count))
+    }
+
+    fn around(self, centre: u64, half_width: u64, jitter: Jitter) -> Duration {
+        let offset = jitter.of_millis(half_width.saturating_mul(2));
+        self.millis(centre.saturating_sub(half_width).saturating_add(offset))
+    }
+
+    fn millis(self, millis: u64) -> Duration {
+        let divisor = u64::from(self.divisor.max(1));
+        Duration::from_millis(millis.checked_div(divisor).unwrap_or(millis))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: Jitter = Jitter(0);
+    const MOST: Jitter = Jitter(u32::MAX);
+
+    fn check(interval: impl Fn(Jitter) -> Duration, least_minutes: u64, most_minutes: u64) {
+        assert_eq!(interval(LEAST), Duration::from_secs(least_minutes * 60));
+        assert_eq!(interval(MOST), Duration::from_secs(most_minutes * 60));
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_design() {
+        let calendar = Calendar::REAL;
+        check(|j| calendar.day(j), 27 * 60, 31 * 60);
+        check(|j| calendar.week(j), 155 * 60 + 30, 178 * 60 + 30);
+        check(|j| calendar.weeks(1, j), 311 * 60, 357 * 60);
+        check(|j| calendar.weeks(2, j), 622 * 60, 714 * 60);
+        check(|j| calendar.weeks(200, j), 622 * 60, 714 * 60);
+        check(|j| calendar.first_check(j), 0, 29 * 60);
+        check(|j| calendar.again_soon(j), 0, 60);
+        check(|j| calendar.dump_interval(j), 361, 371);
+        check(|_| calendar.dying_at_least(), 7 * 1440, 7 * 1440);
+        check(|_| calendar.unlisted_after(), 14 * 1440, 14 * 1440);
+        check(|_| calendar.refused_extra_max(), 1440, 1440);
+        check(|_| calendar.forgotten_after(), 365 * 1440, 365 * 1440);
+        check(|_| calendar.longest(), 738 * 60, 738 * 60);
+    }
+
+    #[test]
+    fn a_calendar_of_the_lab_is_divided_and_never_divides_by_nothing() {
+        let day = Calendar::REAL.day(LEAST);
+        assert_eq!(Calendar { divisor: 1000 }.day(LEAST), day / 1000);
+        assert_eq!(Calendar { divisor: 0 }.day(LEAST), day);
+    }
+
+    #[test]
+    fn moments_at_the_ends_of_time_stay_there() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(Timestamp(i64::MAX).plus(hour), Timestamp(i64::MAX));
+        assert_eq!(Timestamp(i64::MIN).minus(hour), Timestamp(i64::MIN));
+        assert_eq!(Timestamp(0).plus(Duration::MAX), Timestamp(i64::MAX));
+        assert_eq!(Timestamp(5).since(Timestamp(9)), Duration::ZERO);
+        assert_eq!(Timestamp(9).since(Timestamp(5)), Duration::from_millis(4));
+    }
+}

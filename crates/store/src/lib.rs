@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The census database: the only SQL.
+//!
+//! One thread writes, in batched transactions, and acknowledges each request only after it is on disk (invariant I6); readers use connections of
+//! their own and never block it. In: hosts, changes. Out: rows. Refused: a second writer, a newer schema, another program's file.
+//!
+//! A failure in here is a fault of ours and never counts against a host (invariant I5).
+
+mod dumps;
+pub mod error;
+mod forgotten;
+mod history;
+mod hosts;
+mod migrate;
+pub mod open;
+pub mod reader;
+pub mod writer;
+
+pub use census::state::StateName;
+pub use dumps::DumpRecord;
+pub use error::{OpenError, StoreError};
+pub use hosts::add::{Added, AddedAs, Candidate};
+pub use hosts::check::{Settled, Taken};
+pub use hosts::word::{OptIn, OptOut, Park};
+pub use open::{Store, open, open_read_only};
+pub use reader::{Counts, Reader, Stored};
+pub use writer::Writer;

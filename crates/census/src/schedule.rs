@@ -1,0 +1,229 @@
+//! When a host is asked next, and for what.
+//!
+//! In: records and moments. Out: due times. Refused: nothing; a host that is never asked has no due time.
+
+use std::time::Duration;
+
+use crate::state::{Record, State};
+use crate::time::{Calendar, Jitter, Timestamp};
+
+/// How often a check may be interrupted and repeated at once, before its host waits for its ordinary time: a check that brings us down each
+/// time must not do so every hour.
+const INTERRUPTIONS_REPEATED_MAX: u32 = 2;
+
+/// The ordinary interval of a host in this state; none when it is never asked.
+pub fn ordinary_interval(
+    state: &State,
+    doublings: u8,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Option<Duration> {
+    if state.is_never_asked() {
+        return None;
+    }
+    match state {
+        State::Discovered | State::Alive | State::Dying { .. } | State::Moving { .. } => {
+            Some(calendar.day(jitter))
+        }
+        State::Moved { .. } => Some(calendar.week(jitter)),
+        State::Dead | State::OptedOut { .. } => Some(calendar.weeks(doublings, jitter)),
+        State::Parked { .. } => None,
+    }
+}
+
+/// The next due time, written when a check is taken and before it starts, so that no crash can make it loop.
+pub fn due_when_taken(
+    record: &Record,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Option<Timestamp> {
+    ordinary_interval(&record.state, record.doublings, jitter, calendar)
+        .map(|interval| now.plus(interval))
+}
+
+/// The next due time of a host whose check was found interrupted: within the hour, from the third time in a row its ordinary time.
+///
+/// `interruptions` counts this one; `ordinary_due` is what [`due_when_taken`] gave, and none when the host is never asked.
+pub fn due_after_interruption(
+    interruptions: u32,
+    ordinary_due: Option<Timestamp>,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Option<Timestamp> {
+    let ordinary = clamp_due(ordinary_due?, now, calendar);
+    if interruptions > INTERRUPTIONS_REPEATED_MAX {
+        Some(ordinary)
+    } else {
+        Some(ordinary.min(now.plus(calendar.again_soon(jitter))))
+    }
+}
+
+/// The due time, or the longest interval from now when it lies beyond: clocks jump.
+pub fn clamp_due(due: Timestamp, now: Timestamp, calendar: Calendar) -> Timestamp {
+    due.min(now.plus(calendar.longest()))
+}
+
+/// Whether to ask for peers this time: at the first `alive` and every `every`-th one after; never when `every` is 0.
+///
+/// `record` is as it was before the check.
+pub fn asks_peers(record: &Record, every: u32) -> bool {
+    record.alive_count.checked_rem(every) == Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::Host;
+
+    use super::*;
+    use crate::state::{Before, OptedOutBy, ParkedWhy};
+
+    const NOW: Timestamp = Timestamp(1_000_000_000_000);
+    const JITTER: Jitter = Jitter(u32::MAX);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn check(state: State, doublings: u8, expect_hours: Option<u32>) {
+        let host = Host::parse("a.example").unwrap();
+        let record = Record {
+            state,
+            doublings,
+            ..Record::discovered(host, NOW, NOW)
+        };
+        assert_eq!(
+            due_when_taken(&record, NOW, JITTER, Calendar::REAL),
+            expect_hours.map(|hours| NOW.plus(HOUR * hours)),
+            "{record:?}"
+        );
+    }
+
+    #[test]
+    fn what_may_come_back_is_asked_daily_and_the_rest_weekly() {
+        let target = Host::parse("b.example").unwrap();
+        let before = Before::Alive;
+        check(State::Discovered, 0, Some(31));
+        check(State::Alive, 0, Some(31));
+        let (count, gone, gone_last) = (3, false, false);
+        check(
+            State::Dying {
+                before,
+                count,
+                gone,
+                gone_last,
+            },
+            0,
+            Some(31),
+        );
+        check(
+            State::Moving {
+                before,
+                count: 3,
+                target: target.clone(),
+            },
+            0,
+            Some(31),
+        );
+    }
+
+    #[test]
+    fn what_is_settled_is_asked_weekly_and_then_more_seldom() {
+        let target = Host::parse("b.example").unwrap();
+        // 178 h and a half: the helper counts in whole hours, so the doubled ones stand for it.
+        check(State::Dead, 1, Some(357));
+        check(State::Dead, 2, Some(714));
+        check(
+            State::OptedOut {
+                by: OptedOutBy::Robots,
+            },
+            1,
+            Some(357),
+        );
+        let moved = ordinary_interval(&State::Moved { target }, 2, JITTER, Calendar::REAL);
+        assert_eq!(moved, Some(Calendar::REAL.week(JITTER)));
+    }
+
+    #[test]
+    fn who_opted_out_by_word_of_mouth_or_is_parked_is_never_due() {
+        check(
+            State::OptedOut {
+                by: OptedOutBy::Owner,
+            },
+            0,
+            None,
+        );
+        check(
+            State::OptedOut {
+                by: OptedOutBy::Moderator,
+            },
+            0,
+            None,
+        );
+        check(
+            State::Parked {
+                why: ParkedWhy::InvalidName,
+            },
+            0,
+            None,
+        );
+        check(
+            State::Parked {
+                why: ParkedWhy::Moderator,
+            },
+            0,
+            None,
+        );
+        let due = due_after_interruption(1, None, NOW, JITTER, Calendar::REAL);
+        assert_eq!(due, None);
+    }
+
+    #[test]
+    fn the_third_interruption_in_a_row_waits_for_the_ordinary_time() {
+        let ordinary = NOW.plus(HOUR * 20);
+        for (interruptions, expect) in [
+            (1, NOW.plus(HOUR)),
+            (2, NOW.plus(HOUR)),
+            (3, ordinary),
+            (u32::MAX, ordinary),
+        ] {
+            let due =
+                due_after_interruption(interruptions, Some(ordinary), NOW, JITTER, Calendar::REAL);
+            assert_eq!(due, Some(expect), "{interruptions}");
+        }
+    }
+
+    #[test]
+    fn an_interruption_never_puts_a_check_off() {
+        let ordinary = NOW.minus(HOUR);
+        let due = due_after_interruption(1, Some(ordinary), NOW, JITTER, Calendar::REAL);
+        assert_eq!(due, Some(ordinary));
+    }
+
+    #[test]
+    fn due_times_are_never_further_away_than_the_longest_interval() {
+        let longest = NOW.plus(HOUR * 738);
+        let far = Timestamp(i64::MAX);
+        assert_eq!(clamp_due(far, NOW, Calendar::REAL), longest);
+        assert_eq!(clamp_due(longest, NOW, Calendar::REAL), longest);
+        assert_eq!(clamp_due(NOW, NOW, Calendar::REAL), NOW);
+        let interrupted = due_after_interruption(3, Some(far), NOW, JITTER, Calendar::REAL);
+        assert_eq!(interrupted, Some(longest));
+    }
+
+    #[test]
+    fn peers_are_asked_for_at_the_first_alive_and_every_third_after() {
+        let host = Host::parse("a.example").unwrap();
+        let mut record = Record::discovered(host, NOW, NOW);
+        let asked = |record: &mut Record, every| {
+            (0..7)
+                .map(|alive_count| {
+                    record.alive_count = alive_count;
+                    asks_peers(record, every)
+                })
+                .collect::<Vec<_>>()
+        };
+        let (yes, no) = (true, false);
+        assert_eq!(asked(&mut record, 3), [yes, no, no, yes, no, no, yes]);
+        assert_eq!(asked(&mut record, 1), [yes; 7]);
+        assert_eq!(asked(&mut record, 0), [no; 7]);
+    }
+}

@@ -1,0 +1,434 @@
+//! Step 5 of 7: what a verdict does to a host's record (the table of design §6).
+//!
+//! In: the record as it was when the check was taken, the verdict, the time, a throw of the dice. Out: the change: the new row entire, an entry
+//! for its history, a name that it taught us, or that it is to be forgotten. Refused: faults; they are ours and never come here (invariant I5).
+//!
+//! A pure function: the same arguments give the same change.
+
+use std::fmt;
+use std::time::Duration;
+
+use protocol::{DeadReason, Host, Private, escaped, limits};
+use serde::Serialize as _;
+
+use crate::schedule::{clamp_due, ordinary_interval};
+use crate::state::{Before, OptedOutBy, Record, State, Verdict};
+use crate::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
+
+/// Failures, or redirects to the same target, in a row after which a host may be dead, or have moved; the time has to have passed as well.
+const FAILURES_BORNE: u32 = 6;
+
+/// Failures in a row at which a host that never lived is dead: nobody would miss it.
+const FAILURES_NEVER_ALIVE: u32 = 3;
+
+/// Bytes of an entry's reason: a word, a status and the longest name.
+pub const REASON_BYTES_MAX: usize = 300;
+
+/// What a transition wants written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The new row entire.
+    pub record: Record,
+    /// A name learned: a move's target, or where a temporary redirect or a NodeInfo link pointed. Never the host itself.
+    pub candidate: Option<Host>,
+    /// It never lived for a year: delete the row and keep only that the name was here.
+    pub forget: bool,
+    /// One line of the host's history.
+    pub entry: Entry,
+}
+
+/// One line of a host's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When the verdict came in.
+    pub at: Timestamp,
+    /// `alive`, `moved`, `opted_out`, `gone`, `refused` or `dead`.
+    pub verdict: String,
+    /// Why, as `tls`, `status 500` or `moved to b.example`: at most [`REASON_BYTES_MAX`] bytes.
+    pub reason: Option<String>,
+}
+
+/// What `verdict` does to `record`.
+///
+/// - `change.record` never has another `host` or `first_seen` than `record`
+/// - its `due` lies at most [`Calendar::longest`] ahead, and is none for those who are never asked
+/// - a host that opted out by word of mouth (owner, moderator) or is parked stays so: the check had begun before
+///   (only robots.txt's refusal counts for the parked, since an opt-out is always heard)
+pub fn transition(
+    record: &Record,
+    verdict: &Verdict,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Change {
+    let mut change = Change {
+        record: record.clone(),
+        candidate: None,
+        forget: false,
+        entry: entry(record, verdict, now),
+    };
+    change.record.last_checked = Some(now);
+    if !is_open_to(&record.state, verdict) {
+        change.record.due = None;
+        return change;
+    }
+    let mut step = Step {
+        change,
+        now,
+        jitter,
+        calendar,
+    };
+    step.change.record.refuses = matches!(verdict, Verdict::Refused { .. });
+    match verdict {
+        Verdict::Alive {
+            software,
+            version,
+            private,
+        } => step.alive(software, version.as_deref(), *private),
+        Verdict::Moved { to } if *to == record.host => step.dead(None),
+        Verdict::Moved { to } => step.moved(to),
+        Verdict::OptedOut => step.opted_out(),
+        Verdict::Gone => step.gone(),
+        Verdict::Refused { retry_after_s, .. } => step.refused(*retry_after_s),
+        Verdict::Dead { reason, to, .. } => step.dead(learned(*reason, to.as_deref())),
+    }
+    step.change
+}
+
+/// Whether a verdict can do anything to a host in this state.
+fn is_open_to(state: &State, verdict: &Verdict) -> bool {
+    match state {
+        State::OptedOut { by } => *by == OptedOutBy::Robots,
+        State::Parked { .. } => matches!(verdict, Verdict::OptedOut),
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. } => true,
+    }
+}
+
+/// A change in the making.
+struct Step {
+    change: Change,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+}
+
+impl Step {
+    fn alive(&mut self, software: &str, version: Option<&str>, private: Private) {
+        let record = &mut self.change.record;
+        record.hidden = match private {
+            Private::Yes => true,
+            Private::No => false,
+            // Who could never be asked is treated as if it had said yes: nobody gets listed by our ignorance.
+            Private::Unknown => record.hidden || record.last_alive.is_none(),
+        };
+        record.software = Some(software.to_owned());
+        record.version = version.map(str::to_owned);
+        record.last_alive = Some(self.now);
+        record.alive_count = record.alive_count.saturating_add(1);
+        record.doublings = 0;
+        self.enter(State::Alive);
+    }
+
+    fn moved(&mut self, to: &Host) {
+        let next = match &self.change.record.state {
+            State::OptedOut { .. } => return self.stay_opted_out(None),
+            State::Parked { .. } => return,
+            State::Moved { target } if target == to => return self.stay(),
+            State::Moving {
+                before,
+                count,
+                target,
+            } if target == to => {
+                let (before, count) = (*before, count.saturating_add(1));
+                if self.is_borne_out(count) {
+                    self.change.record.doublings = 0;
+                    return self.enter(State::Moved { target: to.clone() });
+                }
+                let target = to.clone();
+                return self.stay_as(State::Moving {
+                    before,
+                    count,
+                    target,
+                });
+            }
+            State::Discovered => Before::Discovered,
+            State::Alive => Before::Alive,
+            State::Dead => Before::Dead,
+            State::Moved { .. } => Before::Moved,
+            State::Dying { before, .. } | State::Moving { before, .. } => *before,
+        };
+        self.change.candidate = Some(to.clone());
+        self.begin(State::Moving {
+            before: next,
+            count: 1,
+            target: to.clone(),
+        });
+    }
+
+    fn opted_out(&mut self) {
+        self.change.record.doublings = 0;
+        self.enter(State::OptedOut {
+            by: OptedOutBy::Robots,
+        });
+    }
+
+    fn gone(&mut self) {
+        let (before, count) = match &self.change.record.state {
+            State::OptedOut { .. } => return self.stay_opted_out(None),
+            State::Parked { .. } => return,
+            State::Dying {
+                gone_last: true, ..
+            } => {
+                self.change.record.doublings = DOUBLINGS_MAX;
+                return self.enter(State::Dead);
+            }
+            State::Dying { before, count, .. } => {
+                let (before, count) = (*before, count.saturating_add(1));
+                return self.stay_as(State::Dying {
+                    before,
+                    count,
+                    gone: true,
+                    gone_last: true,
+                });
+            }
+            State::Discovered => (Before::Discovered, 1),
+            State::Alive => (Before::Alive, 1),
+            State::Dead => (Before::Dead, 1),
+            State::Moved { .. } => (Before::Moved, 1),
+            State::Moving { before, .. } => (*before, 1),
+        };
+        self.begin(State::Dying {
+            before,
+            count,
+            gone: true,
+            gone_last: true,
+        });
+    }
+
+    fn refused(&mut self, retry_after_s: Option<u64>) {
+        if let State::OptedOut { .. } = self.change.record.state {
+            return self.stay_opted_out(retry_after_s);
+        }
+        // A refusal between two 410s breaks their row; the mark stays.
+        if let State::Dying { gone_last, .. } = &mut self.change.record.state {
+            *gone_last = false;
+        }
+        let record = &self.change.record;
+        let last_word = record
+            .last_alive
+            .map_or(record.first_seen, |alive| alive.max(record.first_seen));
+        let is_long_ago = last_word < self.now.minus(self.calendar.unlisted_after());
+        if is_long_ago && record.state != State::Dead {
+            self.change.record.doublings = 0;
+            self.change.record.state = State::Dead;
+            self.change.record.since = self.now;
+        }
+        self.ask_again(retry_after_s);
+    }
+
+    fn dead(&mut self, learned: Option<Host>) {
+        let before = match &self.change.record.state {
+            State::OptedOut { .. } => return self.stay_opted_out(None),
+            State::Parked { .. } => return,
+            State::Dead => return self.still_dead(learned),
+            State::Dying {
+                before,
+                count,
+                gone,
+                ..
+            } => {
+                // The mark of a 410 outlives other failures: taking one's instance down often goes from 410 to nothing at all, and nobody who
+                // said goodbye should be back on the list for it. Two 410s make it dead at once only when nothing came between them, though.
+                let still_dying = State::Dying {
+                    before: *before,
+                    count: count.saturating_add(1),
+                    gone: *gone,
+                    gone_last: false,
+                };
+                let count = count.saturating_add(1);
+                self.learn(learned);
+                if self.is_given_up(count) {
+                    self.change.record.doublings = 0;
+                    return self.enter(State::Dead);
+                }
+                return self.stay_as(still_dying);
+            }
+            State::Discovered => Before::Discovered,
+            State::Alive => Before::Alive,
+            State::Moved { .. } => Before::Moved,
+            State::Moving { before, .. } => *before,
+        };
+        self.learn(learned);
+        self.begin(State::Dying {
+            before,
+            count: 1,
+            gone: false,
+            gone_last: false,
+        });
+    }
+
+    fn still_dead(&mut self, learned: Option<Host>) {
+        self.learn(learned);
+        self.double();
+        let record = &self.change.record;
+        self.change.forget = record.last_alive.is_none()
+            && record.first_seen < self.now.minus(self.calendar.forgotten_after());
+        self.stay();
+    }
+
+    /// Silence is not consent: whatever else it says, it stays opted out and is asked ever more seldom. Nothing is learned from it either.
+    fn stay_opted_out(&mut self, retry_after_s: Option<u64>) {
+        self.double();
+        self.ask_again(retry_after_s);
+    }
+
+    fn double(&mut self) {
+        let doubled = self.change.record.doublings.saturating_add(1);
+        self.change.record.doublings = doubled.min(DOUBLINGS_MAX);
+    }
+
+    fn is_given_up(&self, count: u32) -> bool {
+        if self.change.record.last_alive.is_some() {
+            self.is_borne_out(count)
+        } else {
+            count >= FAILURES_NEVER_ALIVE
+        }
+    }
+
+    /// Whether something was said often enough and for long enough. Both: our own outage of a week is one failure, and a host that is asked
+    /// seven times in an hour has not failed for a week.
+    fn is_borne_out(&self, count: u32) -> bool {
+        let week_ago = self.now.minus(self.calendar.dying_at_least());
+        count > FAILURES_BORNE && self.change.record.since < week_ago
+    }
+
+    fn learn(&mut self, name: Option<Host>) {
+        self.change.candidate = name.filter(|name| *name != self.change.record.host);
+    }
+
+    /// Goes to `state`; `since` moves on only when that is another state.
+    fn enter(&mut self, state: State) {
+        if self.change.record.state == state {
+            self.stay();
+        } else {
+            self.begin(state);
+        }
+    }
+
+    /// Goes to `state` as of now, even from a state of the same name.
+    fn begin(&mut self, state: State) {
+        self.change.record.since = self.now;
+        self.stay_as(state);
+    }
+
+    /// Counts on within the same state.
+    fn stay_as(&mut self, state: State) {
+        self.change.record.state = state;
+        self.stay();
+    }
+
+    fn stay(&mut self) {
+        self.ask_again(None);
+    }
+
+    /// Sets the due time: the ordinary interval of the state it is in by now, or what `Retry-After` asks for, at most a day more.
+    fn ask_again(&mut self, retry_after_s: Option<u64>) {
+        let record = &self.change.record;
+        let ordinary =
+            ordinary_interval(&record.state, record.doublings, self.jitter, self.calendar);
+        self.change.record.due = ordinary.map(|ordinary| {
+            let most = ordinary.saturating_add(self.calendar.refused_extra_max());
+            let asked_for = Duration::from_secs(retry_after_s.unwrap_or(0)).min(most);
+            let due = self.now.plus(ordinary.max(asked_for));
+            clamp_due(due, self.now, self.calendar)
+        });
+    }
+}
+
+/// The host name that such a failure teaches us.
+fn learned(reason: DeadReason, to: Option<&str>) -> Option<Host> {
+    let names_a_host = matches!(
+        reason,
+        DeadReason::TemporaryRedirect | DeadReason::NodeinfoElsewhere
+    );
+    to.filter(|_| names_a_host)
+        .and_then(|to| Host::parse(to).ok())
+}
+
+fn entry(record: &Record, verdict: &Verdict, at: Timestamp) -> Entry {
+    let (word, reason) = match verdict {
+        Verdict::Alive { .. } => ("alive", None),
+        // The report refuses it; should it come all the same, it is what it would have been called there.
+        Verdict::Moved { to } if *to == record.host => (
+            "dead",
+            Some(dead_text(DeadReason::RedirectToSelf, None, None)),
+        ),
+        Verdict::Moved { to } => ("moved", Some(format!("moved to {to}"))),
+        Verdict::OptedOut => ("opted_out", None),
+        Verdict::Gone => ("gone", Some("status 410".to_owned())),
+        Verdict::Refused {
+            status,
+            retry_after_s,
+        } => ("refused", Some(refused_text(*status, *retry_after_s))),
+        Verdict::Dead { reason, status, to } => {
+            ("dead", Some(dead_text(*reason, *status, to.as_deref())))
+        }
+    };
+    Entry {
+        at,
+        verdict: word.to_owned(),
+        reason,
+    }
+}
+
+fn refused_text(status: u16, retry_after_s: Option<u64>) -> String {
+    match retry_after_s {
+        Some(seconds) => format!("status {status}, retry after {seconds} s"),
+        None => format!("status {status}"),
+    }
+}
+
+fn dead_text(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> String {
+    let mut text = match (reason, status) {
+        (DeadReason::Status, Some(status)) => format!("status {status}"),
+        (reason, Some(status)) => format!("{} (status {status})", Word(reason)),
+        (reason, None) => Word(reason).to_string(),
+    };
+    if let Some(to) = to {
+        text.push_str(" to ");
+        // It should be escaped already, and escaping is not idempotent: only what could do harm is done again.
+        if to.len() <= limits::TEXT_BYTES_MAX.saturating_add(60) && is_harmless(to) {
+            text.push_str(to);
+        } else {
+            text.push_str(&escaped(to.as_bytes(), limits::TEXT_BYTES_MAX));
+        }
+    }
+    text
+}
+
+fn is_harmless(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        || text
+            .strip_suffix('…')
+            .is_some_and(|text| text.is_ascii() && is_harmless(text))
+}
+
+/// A reason as the wire writes it.
+struct Word(DeadReason);
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! What a change carries beside the state: marks, names learned, the entry.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn who_never_lived_for_a_year_is_forgotten_once_dead() {
+    let check = |state: &str, first_seen_days: u64, last_alive, verdict: &Verdict, expect| {
+        let first_seen = NOW.minus(days(first_seen_days));
+        let record = Record {
+            first_seen,
+            last_alive,
+            ..never_lived()
+        };
+        let change = run(&read(state, &record), verdict);
+        assert_eq!(
+            change.forget, expect,
+            "{state} {first_seen_days} {verdict:?}"
+        );
+    };
+    check("Dead x2", 366, None, &dead(), true);
+    check("Dead x2", 365, None, &dead(), false);
+    check("Dead x2", 366, Some(NOW.minus(days(300))), &dead(), false);
+    check("Dying(discovered 2)", 366, None, &dead(), false);
+    check("OptedOut(robots)", 366, None, &dead(), false);
+    check("Parked(moderator)", 366, None, &dead(), false);
+    check("Dead x2", 366, None, &refused(None), false);
+}
+
+#[test]
+fn alive_brings_what_it_says_of_itself() {
+    let change = run(&read("Dead x2", &lived()), &alive());
+    let record = change.record;
+    assert_eq!(record.software.as_deref(), Some("mastodon"));
+    assert_eq!(record.version.as_deref(), Some("4.5.0"));
+    assert_eq!(record.last_alive, Some(NOW));
+    assert_eq!(record.alive_count, 6);
+    // And it stays known when it dies.
+    let dying = run(&record, &dead()).record;
+    assert_eq!(dying.software.as_deref(), Some("mastodon"));
+    assert_eq!(dying.last_alive, Some(NOW));
+}
+
+#[test]
+fn nothing_but_the_time_of_the_check_changes_for_who_opted_out_by_word_of_mouth_or_is_parked() {
+    for from in [
+        "OptedOut(owner)",
+        "OptedOut(moderator)",
+        "Parked(moderator)",
+    ] {
+        let record = read(from, &lived());
+        let unchanged = Record {
+            last_checked: Some(NOW),
+            ..record.clone()
+        };
+        for verdict in [alive(), dead(), Verdict::Gone, refused(Some(9)), moved("b")] {
+            assert_eq!(
+                run(&record, &verdict).record,
+                unchanged,
+                "{from} {verdict:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hidden_follows_what_the_instance_asks_for() {
+    let check = |base: Record, hidden, private, expect| {
+        let record = Record {
+            state: State::Alive,
+            hidden,
+            ..base
+        };
+        let verdict = Verdict::Alive {
+            software: "a".to_owned(),
+            version: None,
+            private,
+        };
+        assert_eq!(
+            run(&record, &verdict).record.hidden,
+            expect,
+            "{hidden} {private:?}"
+        );
+    };
+    for hidden in [false, true] {
+        check(lived(), hidden, Private::Yes, true);
+        check(lived(), hidden, Private::No, false);
+        check(lived(), hidden, Private::Unknown, hidden);
+        check(never_lived(), hidden, Private::Yes, true);
+        check(never_lived(), hidden, Private::No, false);
+        check(never_lived(), hidden, Private::Unknown, true);
+    }
+}
+
+#[test]
+fn a_name_is_learned_from_where_a_failure_pointed() {
+    let check = |reason, to: &str, expect: Option<&str>| {
+        let verdict = Verdict::Dead {
+            reason,
+            status: None,
+            to: Some(to.to_owned()),
+        };
+        for from in [
+            "Alive",
+            "Dying(alive 2)",
+            "Dying(alive 6)",
+            "Dead",
+            "Moving(alive 1 c)",
+        ] {
+            let change = run(&read(from, &lived()), &verdict);
+            assert_eq!(change.candidate, expect.map(host), "{from} {reason:?} {to}");
+        }
+        for from in ["OptedOut(robots)", "OptedOut(owner)", "Parked(moderator)"] {
+            assert_eq!(
+                run(&read(from, &lived()), &verdict).candidate,
+                None,
+                "{from}"
+            );
+        }
+    };
+    check(DeadReason::TemporaryRedirect, "b.example", Some("b"));
+    check(DeadReason::NodeinfoElsewhere, "B.Example.", Some("b"));
+    check(DeadReason::NodeinfoElsewhere, "a.example", None);
+    check(DeadReason::NodeinfoElsewhere, "127.0.0.1", None);
+    check(DeadReason::TemporaryRedirect, "b.example/x", None);
+    check(DeadReason::BadRedirect, "b.example", None);
+}
+
+#[test]
+fn an_entry_says_what_was_the_matter() {
+    let check = |verdict: &Verdict, word: &str, reason: Option<&str>| {
+        let entry = run(&lived(), verdict).entry;
+        assert_eq!(
+            (entry.verdict.as_str(), entry.reason.as_deref()),
+            (word, reason)
+        );
+        assert_eq!(entry.at, NOW);
+    };
+    let failed = |reason, status, to: Option<&str>| Verdict::Dead {
+        reason,
+        status,
+        to: to.map(str::to_owned),
+    };
+    check(&alive(), "alive", None);
+    check(&moved("b"), "moved", Some("moved to b.example"));
+    check(&Verdict::OptedOut, "opted_out", None);
+    check(&Verdict::Gone, "gone", Some("status 410"));
+    check(&refused(None), "refused", Some("status 403"));
+    check(
+        &refused(Some(60)),
+        "refused",
+        Some("status 403, retry after 60 s"),
+    );
+    check(&dead(), "dead", Some("tls"));
+    check(
+        &failed(DeadReason::Status, Some(500), None),
+        "dead",
+        Some("status 500"),
+    );
+    check(
+        &failed(DeadReason::RobotsUnavailable, Some(503), None),
+        "dead",
+        Some("robots_unavailable (status 503)"),
+    );
+    check(
+        &failed(DeadReason::TemporaryRedirect, None, Some("b.example")),
+        "dead",
+        Some("temporary_redirect to b.example"),
+    );
+    check(
+        &failed(DeadReason::BadRedirect, None, Some("\u{1b}[2J\\x\n")),
+        "dead",
+        Some("bad_redirect to \\x1b[2J\\\\x\\x0a"),
+    );
+    check(
+        &failed(DeadReason::BadRedirect, None, Some("already\\x0aescaped…")),
+        "dead",
+        Some("bad_redirect to already\\x0aescaped…"),
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_reason_is_bounded_and_harmless_whatever_a_checker_says(to in "\\PC{0,400}|[\\x00-\\x7f]{0,400}") {
+        let verdict = Verdict::Dead {
+            reason: DeadReason::RobotsUnavailable,
+            status: Some(u16::MAX),
+            to: Some(to),
+        };
+        let reason = run(&lived(), &verdict).entry.reason.unwrap();
+        prop_assert!(reason.len() <= REASON_BYTES_MAX, "{}", reason.len());
+        prop_assert!(!reason.contains(char::is_control));
+    }
+}

@@ -1,0 +1,152 @@
+//! What can go wrong with the database, a variant a cause.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use protocol::Host;
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// Why a database can't be opened. Each says what to do.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is none, and a reader makes none.
+    #[error("there is no database at {path}: check the path, or start the daemon once, which creates it", path = .path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The file, its lock or its directory can't be created or written.
+    #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing ({reason})", path = .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system or SQLite said.
+        reason: String,
+    },
+    /// Another process writes it.
+    #[error("the database {path} is in use by another process: stop that one, or talk to it through its control socket", path = .path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer version of this program has migrated it.
+    #[error("the database {path} has schema {found}, this program knows {known} at most: use the newer version again, or restore the copy made before the upgrade", path = .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// It has not been migrated yet, and a reader does not migrate.
+    #[error("the database {path} has schema {found}, this program needs {known}: start the daemon once, which migrates it", path = .path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The file is no SQLite database, or another program's.
+    #[error("{path} is no census database: check the path; if it was one, restore a copy", path = .path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A migration failed; the database is as it was.
+    #[error("can't migrate the database {path}; it is as it was", path = .path.display())]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: Box<rusqlite_migration::Error>,
+    },
+    /// The writer's thread could not be started.
+    #[error(
+        "can't start the thread that writes the database: too many threads or too little memory"
+    )]
+    Thread(#[source] std::io::Error),
+    /// Anything else that SQLite reports.
+    #[error("can't open the database {path}", path = .path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// Why a request to the open database failed. Whatever it was, nothing of the request was written.
+///
+/// Faults of ours, all of them: none may count against a host (invariant I5).
+#[derive(Debug, Clone, Error)]
+pub enum StoreError {
+    /// The disk, or the quota, is full. The writer goes on once there is room again.
+    #[error("the database's disk is full")]
+    Full(#[source] Arc<rusqlite::Error>),
+    /// Another process holds the database's write lock; waited for it in vain.
+    #[error("the database is locked by another process")]
+    Busy(#[source] Arc<rusqlite::Error>),
+    /// The file is damaged.
+    #[error("the database is damaged: stop the daemon and restore a copy")]
+    Corrupt(#[source] Arc<rusqlite::Error>),
+    /// The file can't be read or written: an input/output error, or it became read-only.
+    #[error("the database's file can't be read or written")]
+    Unwritable(#[source] Arc<rusqlite::Error>),
+    /// The store was closed, or its thread died.
+    #[error("the database was closed")]
+    Closed,
+    /// The host is being checked at this moment (invariant I8).
+    #[error("{host} is being checked already")]
+    InFlight {
+        /// The host.
+        host: Host,
+    },
+    /// The host opted out by word of mouth or is parked, and so is never asked (invariant I7).
+    #[error("{host} is never asked: it opted out, or it is parked")]
+    NeverAsked {
+        /// The host.
+        host: Host,
+    },
+    /// There is no such row.
+    #[error("{host} is not in the database")]
+    Unknown {
+        /// The host.
+        host: Host,
+    },
+    /// A row holds what no version of this program wrote.
+    #[error("row {id} of the database holds no valid {column}")]
+    BadRow {
+        /// The row.
+        id: i64,
+        /// The column.
+        column: &'static str,
+    },
+    /// Anything else that SQLite reports.
+    #[error("the database failed")]
+    Sqlite(#[source] Arc<rusqlite::Error>),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let error = Arc::new(error);
+        match code {
+            Some(ErrorCode::DiskFull) => Self::Full(error),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(error),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(error),
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied,
+            ) => Self::Unwritable(error),
+            Some(_) | None => Self::Sqlite(error),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! New names.
+//!
+//! In: names in canonical form, admitted by the caller. Out: rows in the state Discovered. Refused: nothing; a known row is not touched, so that
+//! nobody can make us ask a host sooner by naming it (invariant I8).
+
+use census::state::Record;
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::{StoreError, forgotten};
+
+/// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
+pub(crate) const ADD_MAX: usize = 500;
+
+/// A name that was learned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The name.
+    pub host: Host,
+    /// When it is asked first.
+    pub due: Timestamp,
+    /// When it came in.
+    pub first_seen: Timestamp,
+}
+
+/// How many of the names were new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Added {
+    /// Rows made.
+    pub new: u64,
+    /// Known already, and not touched.
+    pub known: u64,
+    /// Forgotten after a year of silence, and not let in again.
+    pub forgotten: u64,
+}
+
+/// What became of a name that was added by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddedAs {
+    /// A row was made, or made again for a forgotten name; it is due at once.
+    New,
+    /// Known already, and not touched.
+    Known,
+}
+
+/// What became of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    New,
+    Known,
+    Forgotten,
+}
+
+const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+
+/// Inserts candidates unless they are known or forgotten.
+pub(crate) fn add(connection: &Connection, candidates: &[Candidate]) -> Result<Added, StoreError> {
+    let mut added = Added::default();
+    for candidate in candidates {
+        let Candidate {
+            host,
+            due,
+            first_seen,
+        } = candidate;
+        let record = Record::discovered(host.clone(), *first_seen, *due);
+        match insert_candidate(connection, &record)? {
+            Inserted::New => added.new += 1,
+            Inserted::Known => added.known += 1,
+            Inserted::Forgotten => added.forgotten += 1,
+        }
+    }
+    Ok(added)
+}
+
+/// Inserts a discovered host unless it is known or forgotten.
+pub(crate) fn insert_candidate(
+    connection: &Connection,
+    discovered: &Record,
+) -> Result<Inserted, StoreError> {
+    if forgotten::is_forgotten(connection, &discovered.host)? {
+        return Ok(Inserted::Forgotten);
+    }
+    let rows = connection.prepare_cached(INSERT)?.execute(params![
+        discovered.host.as_str(),
+        discovered.first_seen.0,
+        discovered.due.map(|due| due.0)
+    ])?;
+    Ok(if rows == 0 {
+        Inserted::Known
+    } else {
+        Inserted::New
+    })
+}
+
+/// Inserts names by hand, due at once; forgotten ones come back.
+pub(crate) fn add_now(
+    connection: &Connection,
+    hosts: &[Host],
+    now: Timestamp,
+) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    hosts
+        .iter()
+        .map(|host| {
+            forgotten::remember(connection, host)?;
+            let record = Record::discovered(host.clone(), now, now);
+            let added_as = match insert_candidate(connection, &record)? {
+                Inserted::New => AddedAs::New,
+                Inserted::Known | Inserted::Forgotten => AddedAs::Known,
+            };
+            Ok((host.clone(), added_as))
+        })
+        .collect()
+}

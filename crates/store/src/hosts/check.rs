@@ -1,0 +1,218 @@
+//! A check's two writes: taken before it starts, settled or released when it is over.
+//!
+//! In: due hosts; changes. Out: records to check; rows. Refused: a host that is in flight already (invariant I8) or never asked (invariant I7).
+
+use census::schedule::due_when_taken;
+use census::state::{Record, State};
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::Change;
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::hosts::row::{self, HostRow, columns};
+use crate::hosts::{add, mend};
+use crate::{StoreError, forgotten, history};
+
+/// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
+pub(crate) const TAKE_MAX: u32 = 1000;
+
+/// Bytes of a row's last note: a sentence.
+const NOTE_BYTES_MAX: usize = 300;
+
+/// A host that is in flight from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its record, with its ordinary next due time already in it.
+    pub record: Record,
+    /// Its last checks that a crash of ours cut short, in a row.
+    pub interruptions: u32,
+    /// Its last checks that ended in a fault of ours, in a row.
+    pub faults: u32,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// The name that it brought is new to us.
+    pub candidate_new: bool,
+    /// The host was forgotten: its row is gone.
+    pub forgotten: bool,
+    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
+    pub overruled: bool,
+}
+
+pub(crate) const TAKE_DUE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1 ORDER BY due LIMIT ?2"
+);
+
+const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
+
+const CLEAR: &str =
+    "UPDATE hosts SET in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = ?1";
+
+const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
+     due = CASE WHEN state = 'parked' OR (state = 'opted_out' AND opted_out_by <> 'robots') THEN NULL ELSE ?2 END, \
+     last_note = coalesce(?3, last_note) WHERE name = ?1";
+
+const COUNT_FAULT: &str =
+    "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
+
+/// Takes the hosts that have been due for longest, at most one a jitter.
+pub(crate) fn take_due(
+    connection: &Connection,
+    now: Timestamp,
+    limit: u32,
+    jitters: &[Jitter],
+    calendar: Calendar,
+) -> Result<Vec<Taken>, StoreError> {
+    let rows = {
+        let mut statement = connection.prepare_cached(TAKE_DUE)?;
+        let rows = statement.query_map(params![now.0, limit.min(TAKE_MAX)], |row| {
+            Ok(row::decode(row))
+        })?;
+        rows.collect::<Result<Vec<_>, _>>()?
+    };
+    let mut taken = Vec::with_capacity(rows.len());
+    for (row, jitter) in rows.into_iter().zip(jitters) {
+        match row {
+            Ok(row) => taken.push(take(connection, row, now, *jitter, calendar)?),
+            // One such row at the head of the queue would otherwise stop the census.
+            Err(StoreError::BadRow { id, column }) => {
+                mend::park_bad_row(connection, id, column, now)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(taken)
+}
+
+/// Takes one host whatever its due time.
+pub(crate) fn take_one(
+    connection: &Connection,
+    host: &Host,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Result<Option<Taken>, StoreError> {
+    let Some(row) = row::find(connection, host)? else {
+        return Ok(None);
+    };
+    if row.in_flight {
+        return Err(StoreError::InFlight { host: host.clone() });
+    }
+    if row.record.state.is_never_asked() {
+        return Err(StoreError::NeverAsked { host: host.clone() });
+    }
+    take(connection, row, now, jitter, calendar).map(Some)
+}
+
+fn take(
+    connection: &Connection,
+    row: HostRow,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Result<Taken, StoreError> {
+    let mut record = row.record;
+    record.due = due_when_taken(&record, now, jitter, calendar);
+    connection
+        .prepare_cached(MARK)?
+        .execute(params![row.id, record.due.map(|due| due.0)])?;
+    Ok(Taken {
+        record,
+        interruptions: row.interruptions,
+        faults: row.faults,
+    })
+}
+
+/// Writes a change, and with it all that belongs to it.
+pub(crate) fn settle(
+    connection: &Connection,
+    change: &Change,
+    candidate_due: Timestamp,
+) -> Result<Settled, StoreError> {
+    let host = &change.record.host;
+    let Some(row) = row::find(connection, host)? else {
+        return Err(StoreError::Unknown { host: host.clone() });
+    };
+    let mut settled = Settled {
+        candidate_new: false,
+        forgotten: false,
+        overruled: is_overruled(&row.record.state, &change.record.state),
+    };
+    if settled.overruled {
+        let record = Record {
+            last_checked: change.record.last_checked,
+            due: None,
+            ..row.record
+        };
+        row::update(connection, row.id, &record)?;
+    } else if change.forget {
+        forgotten::forget(connection, row.id, host)?;
+        settled.forgotten = true;
+    } else {
+        row::update(connection, row.id, &change.record)?;
+    }
+    if !settled.forgotten {
+        connection.prepare_cached(CLEAR)?.execute([row.id])?;
+        history::append(connection, row.id, &change.entry)?;
+    }
+    if let (Some(candidate), false) = (&change.candidate, settled.overruled) {
+        let first_seen = change.entry.at;
+        let learned = Record::discovered(candidate.clone(), first_seen, candidate_due);
+        settled.candidate_new = add::insert_candidate(connection, &learned)? == add::Inserted::New;
+    }
+    Ok(settled)
+}
+
+/// Whether the row says no to the change. The change was made from the record as it was when the check began; an opt-out or a hold that came in
+/// since then must not be lost under it (invariant I7).
+fn is_overruled(current: &State, next: &State) -> bool {
+    match current {
+        State::Parked { .. } => current != next && !matches!(next, State::OptedOut { .. }),
+        State::OptedOut { .. } => current.is_never_asked() && current != next,
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. } => false,
+    }
+}
+
+/// Ends a check that said nothing about its host.
+pub(crate) fn release(
+    connection: &Connection,
+    host: &Host,
+    due: Timestamp,
+    note: Option<&str>,
+) -> Result<(), StoreError> {
+    let note = note.map(|note| {
+        let mut note = note.to_owned();
+        note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX));
+        note
+    });
+    let rows = connection
+        .prepare_cached(RELEASE)?
+        .execute(params![host.as_str(), due.0, note])?;
+    if rows == 0 {
+        return Err(StoreError::Unknown { host: host.clone() });
+    }
+    Ok(())
+}
+
+/// Counts a fault that only this host's check ran into; gives how many there were in a row.
+pub(crate) fn count_fault(connection: &Connection, host: &Host) -> Result<u32, StoreError> {
+    let faults = connection
+        .prepare_cached(COUNT_FAULT)?
+        .query_row([host.as_str()], |row| row.get(0));
+    match faults {
+        Ok(faults) => Ok(faults),
+        Err(rusqlite::Error::QueryReturnedNoRows) => {
+            Err(StoreError::Unknown { host: host.clone() })
+        }
+        Err(error) => Err(error.into()),
+    }
+}

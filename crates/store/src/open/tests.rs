@@ -1,0 +1,126 @@
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+
+fn path(dir: &TempDir) -> PathBuf {
+    dir.path().join("census.db")
+}
+
+#[test]
+fn a_database_is_made_from_nothing_and_opens_again() {
+    let dir = TempDir::new().unwrap();
+    for _ in 0..2 {
+        let store = open(&path(&dir)).unwrap();
+        let version = store.reader().unwrap().schema_version().unwrap();
+        assert_eq!(version, migrate::known_version());
+        store.close();
+    }
+    let reader = open_read_only(&path(&dir)).unwrap();
+    assert_eq!(reader.schema_version().unwrap(), migrate::known_version());
+}
+
+#[test]
+fn what_is_committed_is_synced_and_readers_are_not_blocked() {
+    let dir = TempDir::new().unwrap();
+    let mut connection = read_write(&path(&dir), Tuning::default()).unwrap();
+    make_durable(&connection).unwrap();
+    migrate::to_latest(&mut connection).unwrap();
+    let text =
+        |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, String>(0));
+    let number =
+        |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    assert_eq!(text("journal_mode").unwrap(), "wal");
+    assert_eq!(number("synchronous").unwrap(), 2);
+    assert_eq!(number("foreign_keys").unwrap(), 1);
+    assert_eq!(number("cache_size").unwrap(), -WRITER_CACHE_KIB);
+}
+
+#[test]
+fn a_second_writer_is_refused_until_the_first_has_closed() {
+    let dir = TempDir::new().unwrap();
+    let first = open(&path(&dir)).unwrap();
+    assert!(matches!(open(&path(&dir)), Err(OpenError::InUse { .. })));
+    // Readers are welcome all the while.
+    open_read_only(&path(&dir)).unwrap();
+    first.close();
+    open(&path(&dir)).unwrap();
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let missing = dir.path().join("nowhere").join("census.db");
+    assert!(matches!(open(&missing), Err(OpenError::Unwritable { .. })));
+    // A directory in the database's place, whoever runs the test.
+    std::fs::create_dir(path(&dir)).unwrap();
+    assert!(matches!(
+        open(&path(&dir)),
+        Err(OpenError::Unwritable { .. })
+    ));
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    open(&path(&dir)).unwrap().close();
+    let other = Connection::open(path(&dir)).unwrap();
+    other.pragma_update(None, "user_version", 99).unwrap();
+    let refused = open(&path(&dir)).unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Newer { found: 99, .. }),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("newer version"), "{refused}");
+    assert!(matches!(
+        open_read_only(&path(&dir)),
+        Err(OpenError::Newer { found: 99, .. })
+    ));
+    assert_eq!(migrate::version(&other), Ok(99));
+}
+
+#[test]
+fn what_is_no_census_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let text = "This is a letter to my aunt. ".repeat(100);
+    std::fs::write(path(&dir), &text).unwrap();
+    assert!(matches!(
+        open(&path(&dir)),
+        Err(OpenError::NotADatabase { .. })
+    ));
+    assert!(matches!(
+        open_read_only(&path(&dir)),
+        Err(OpenError::NotADatabase { .. })
+    ));
+    assert_eq!(std::fs::read_to_string(path(&dir)).unwrap(), text);
+    let bookmarks = dir.path().join("bookmarks.db");
+    let other = Connection::open(&bookmarks).unwrap();
+    other
+        .execute_batch("CREATE TABLE bookmarks (url TEXT)")
+        .unwrap();
+    drop(other);
+    let before = std::fs::read(&bookmarks).unwrap();
+    assert!(matches!(
+        open(&bookmarks),
+        Err(OpenError::NotADatabase { .. })
+    ));
+    assert_eq!(std::fs::read(&bookmarks).unwrap(), before);
+}
+
+#[test]
+fn a_reader_neither_makes_nor_migrates_a_database() {
+    let dir = TempDir::new().unwrap();
+    assert!(matches!(
+        open_read_only(&path(&dir)),
+        Err(OpenError::Missing { .. })
+    ));
+    assert!(!path(&dir).exists());
+    Connection::open(path(&dir))
+        .unwrap()
+        .execute_batch("VACUUM")
+        .unwrap();
+    assert!(matches!(
+        open_read_only(&path(&dir)),
+        Err(OpenError::Older { found: 0, .. })
+    ));
+}

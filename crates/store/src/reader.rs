@@ -1,0 +1,244 @@
+//! Reading, beside the writer: explanations, counts, the dump.
+//!
+//! In: questions. Out: rows. Refused: writing; the connection can't. All methods block: asynchronous callers use a blocking thread.
+
+use census::state::{Record, State, StateName};
+use census::time::{Calendar, Timestamp};
+use census::transition::Entry;
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::hosts::row::{self, columns};
+use crate::{DumpRecord, StoreError, dumps, forgotten, history, migrate};
+
+/// A connection that reads. One thread at a time uses it; make one a thread.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+}
+
+/// All that is known of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its record.
+    pub record: Record,
+    /// It is being checked, or its verdict waits to be confirmed.
+    pub in_flight: bool,
+    /// Its last checks that a crash of ours cut short, in a row.
+    pub interruptions: u32,
+    /// Its last checks that ended in a fault of ours, in a row.
+    pub faults: u32,
+    /// What last happened to it on our side without a verdict, since the last one.
+    pub last_note: Option<String>,
+    /// Its verdicts, the newest first, at most ten.
+    pub history: Vec<Entry>,
+    /// It moves, or has moved, to a host that is Alive.
+    pub target_is_alive: bool,
+}
+
+/// How many hosts there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// A line a state, all of them, in the order of [`StateName::ALL`].
+    pub by_state: Vec<(StateName, u64)>,
+    /// Hosts that ask to be left out of statistics, whatever their state.
+    pub hidden: u64,
+    /// Hosts that are being checked.
+    pub in_flight: u64,
+    /// All hosts.
+    pub hosts: u64,
+}
+
+pub(crate) const TARGET_IS_ALIVE: &str =
+    "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1 AND state = 'alive')";
+
+pub(crate) const COUNT_BY_STATE: &str =
+    "SELECT state, count(*), sum(hidden) FROM hosts GROUP BY state";
+
+pub(crate) const COUNT_IN_FLIGHT: &str = "SELECT count(*) FROM hosts WHERE in_flight = 1";
+
+pub(crate) const COUNT_DUE: &str =
+    "SELECT count(*) FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1";
+
+pub(crate) const NEXT_DUE: &str =
+    "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL ORDER BY due LIMIT 1";
+
+/// `census::listing::is_listed` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
+/// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes.
+pub(crate) const LISTED: &str = "SELECT name FROM hosts AS host INDEXED BY hosts_listable \
+     WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
+     AND last_alive >= ?1 \
+     AND (state = 'alive' \
+          OR (state = 'dying' AND state_before = 'alive' AND gone = 0) \
+          OR (state = 'moving' AND state_before = 'alive' \
+              AND NOT EXISTS (SELECT 1 FROM hosts AS target WHERE target.name = host.target AND target.state = 'alive'))) \
+     ORDER BY name";
+
+pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
+
+impl Reader {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection }
+    }
+
+    /// All that is known of a host; nothing when it has no row.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn record(&self, host: &Host) -> Result<Option<Stored>, StoreError> {
+        // One snapshot, so that the history belongs to the row.
+        let snapshot = self.connection.unchecked_transaction()?;
+        let Some(row) = row::find(&snapshot, host)? else {
+            return Ok(None);
+        };
+        let target_is_alive = match &row.record.state {
+            State::Moving { target, .. } | State::Moved { target } => snapshot
+                .prepare_cached(TARGET_IS_ALIVE)?
+                .query_row([target.as_str()], |row| row.get(0))?,
+            State::Discovered
+            | State::Alive
+            | State::Dying { .. }
+            | State::Dead
+            | State::OptedOut { .. }
+            | State::Parked { .. } => false,
+        };
+        Ok(Some(Stored {
+            in_flight: row.in_flight,
+            interruptions: row.interruptions,
+            faults: row.faults,
+            last_note: row.last_note,
+            history: history::newest_first(&snapshot, row.id)?,
+            target_is_alive,
+            record: row.record,
+        }))
+    }
+
+    /// Whether the name was here for a year, never lived, and was forgotten.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn is_forgotten(&self, host: &Host) -> Result<bool, StoreError> {
+        forgotten::is_forgotten(&self.connection, host)
+    }
+
+    /// How many hosts there are, by state.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn counts(&self) -> Result<Counts, StoreError> {
+        let snapshot = self.connection.unchecked_transaction()?;
+        let mut counts = Counts {
+            by_state: StateName::ALL.map(|name| (name, 0)).to_vec(),
+            hidden: 0,
+            in_flight: count(&snapshot, COUNT_IN_FLIGHT, [])?,
+            hosts: 0,
+        };
+        let mut statement = snapshot.prepare_cached(COUNT_BY_STATE)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let state: String = row.get(0)?;
+            let hosts = unsigned(row.get(1)?);
+            counts.hosts += hosts;
+            counts.hidden += unsigned(row.get(2)?);
+            for (name, sum) in &mut counts.by_state {
+                if name.as_str() == state {
+                    *sum = hosts;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// How many hosts are due and not in flight.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn due(&self, now: Timestamp) -> Result<u64, StoreError> {
+        count(&self.connection, COUNT_DUE, [now.0])
+    }
+
+    /// The earliest due time of a host that is not in flight.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        use rusqlite::OptionalExtension as _;
+        Ok(self
+            .connection
+            .prepare_cached(NEXT_DUE)?
+            .query_row([], |row| row.get(0).map(Timestamp))
+            .optional()?)
+    }
+
+    /// Visits the names on the list, sorted by their bytes, streamed from one snapshot of the database. Gives how many.
+    ///
+    /// # Errors
+    /// A fault of ours; some names may have been visited already, and what was made of them has to be thrown away.
+    pub fn listed(
+        &self,
+        now: Timestamp,
+        calendar: Calendar,
+        mut visit: impl FnMut(&str),
+    ) -> Result<u64, StoreError> {
+        let alive_since = now.minus(calendar.unlisted_after());
+        let mut statement = self.connection.prepare_cached(LISTED)?;
+        let mut rows = statement.query(params![alive_since.0])?;
+        let mut names = 0;
+        while let Some(row) = rows.next()? {
+            let name = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+            visit(name);
+            names += 1;
+        }
+        Ok(names)
+    }
+
+    /// Visits every host with its last verdict, sorted by name, streamed from one snapshot of the database.
+    ///
+    /// # Errors
+    /// A fault of ours; some hosts may have been visited already.
+    pub fn each(&self, mut visit: impl FnMut(&Record, Option<&Entry>)) -> Result<(), StoreError> {
+        let snapshot = self.connection.unchecked_transaction()?;
+        let mut statement = snapshot.prepare_cached(EACH)?;
+        let mut rows = statement.query([])?;
+        while let Some(columns) = rows.next()? {
+            let row = row::decode(columns)?;
+            let last = history::newest_first(&snapshot, row.id)?;
+            visit(&row.record, last.first());
+        }
+        Ok(())
+    }
+
+    /// The last dump that was published.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn last_dump(&self) -> Result<Option<DumpRecord>, StoreError> {
+        dumps::last(&self.connection)
+    }
+
+    /// The schema's version: the number of migrations it went through.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn schema_version(&self) -> Result<i64, StoreError> {
+        Ok(migrate::version(&self.connection)?)
+    }
+}
+
+fn count(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<u64, StoreError> {
+    let count = connection
+        .prepare_cached(sql)?
+        .query_row(params, |row| row.get(0))?;
+    Ok(unsigned(count))
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+use census::listing::is_listed;
+use census::state::{Before, OptedOutBy, ParkedWhy};
+use proptest::prelude::*;
+
+use super::*;
+use crate::hosts::{check, mend};
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+
+fn reader() -> Reader {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate::to_latest(&mut connection).unwrap();
+    Reader::new(connection)
+}
+
+fn host(n: usize) -> Host {
+    Host::parse(&format!("n{n}.example")).unwrap()
+}
+
+fn any_state() -> impl Strategy<Value = State> {
+    let before = || {
+        prop_oneof![
+            3 => Just(Before::Alive),
+            1 => Just(Before::Discovered),
+            1 => Just(Before::Dead),
+            1 => Just(Before::Moved),
+        ]
+    };
+    let target = || (0..12_usize).prop_map(host);
+    prop_oneof![
+        3 => Just(State::Alive),
+        3 => (before(), 1..9_u32, any::<bool>(), any::<bool>()).prop_map(
+            |(before, count, gone, last)| State::Dying { before, count, gone, gone_last: gone && last }
+        ),
+        3 => (before(), 1..9_u32, target()).prop_map(
+            |(before, count, target)| State::Moving { before, count, target }
+        ),
+        1 => target().prop_map(|target| State::Moved { target }),
+        1 => Just(State::Discovered),
+        1 => Just(State::Dead),
+        1 => Just(State::OptedOut { by: OptedOutBy::Robots }),
+        1 => Just(State::OptedOut { by: OptedOutBy::Owner }),
+        1 => Just(State::Parked { why: ParkedWhy::Moderator }),
+    ]
+}
+
+/// Rows of all kinds, around the border of 14 days.
+fn any_records() -> impl Strategy<Value = Vec<Record>> {
+    let hours_ago = prop_oneof![0..400_i64, 335..338_i64];
+    let last_alive = proptest::option::weighted(0.9, (hours_ago, -1..2_i64));
+    let record = (any_state(), proptest::bool::weighted(0.2), last_alive);
+    proptest::collection::vec(record, 0..12).prop_map(|records| {
+        records
+            .into_iter()
+            .enumerate()
+            .map(|(n, (state, hidden, last_alive))| Record {
+                due: (!state.is_never_asked()).then_some(NOW),
+                state,
+                hidden,
+                last_alive: last_alive
+                    .map(|(hours, millis)| Timestamp(NOW.0 - hours * 3_600_000 + millis)),
+                ..Record::discovered(host(n), NOW, NOW)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_list_in_sql_is_the_list_of_the_rules(records in any_records()) {
+        let reader = reader();
+        for record in &records {
+            row::insert(&reader.connection, record).unwrap();
+        }
+        let is_alive = |name: &Host| records.iter().any(|r| r.host == *name && r.state == State::Alive);
+        let mut expect: Vec<String> = records
+            .iter()
+            .filter(|record| {
+                let stored = reader.record(&record.host).unwrap().unwrap();
+                assert_eq!(stored.record, **record);
+                let target_is_alive = match &record.state {
+                    State::Moving { target, .. } | State::Moved { target } => is_alive(target),
+                    _ => false,
+                };
+                assert_eq!(stored.target_is_alive, target_is_alive);
+                is_listed(record, target_is_alive, NOW, Calendar::REAL)
+            })
+            .map(|record| record.host.to_string())
+            .collect();
+        expect.sort();
+        let mut names = Vec::new();
+        let count = reader.listed(NOW, Calendar::REAL, |name| names.push(name.to_owned())).unwrap();
+        prop_assert_eq!(usize::try_from(count).unwrap(), names.len());
+        prop_assert_eq!(names, expect);
+    }
+}
+
+#[test]
+fn counts_are_complete_and_in_a_fixed_order() {
+    let reader = reader();
+    let empty = reader.counts().unwrap();
+    assert_eq!(empty.by_state, StateName::ALL.map(|name| (name, 0)));
+    for (n, hidden) in [(1, true), (2, false), (3, false)] {
+        let record = Record {
+            hidden,
+            ..Record::discovered(host(n), NOW, NOW)
+        };
+        row::insert(&reader.connection, &record).unwrap();
+    }
+    let alive = Record {
+        state: State::Alive,
+        ..Record::discovered(host(4), NOW, NOW)
+    };
+    row::insert(&reader.connection, &alive).unwrap();
+    reader
+        .connection
+        .execute(
+            "UPDATE hosts SET in_flight = 1 WHERE name = 'n2.example'",
+            [],
+        )
+        .unwrap();
+    let counts = reader.counts().unwrap();
+    assert_eq!((counts.hosts, counts.hidden, counts.in_flight), (4, 1, 1));
+    assert_eq!(
+        counts.by_state[..2],
+        [(StateName::Discovered, 3), (StateName::Alive, 1)]
+    );
+    assert_eq!(counts.by_state.len(), 8);
+}
+
+#[test]
+fn what_is_in_flight_is_neither_due_nor_next() {
+    let reader = reader();
+    assert_eq!(reader.next_due().unwrap(), None);
+    for (n, due) in [(1, NOW.0 - 5), (2, NOW.0), (3, NOW.0 + 1)] {
+        row::insert(
+            &reader.connection,
+            &Record::discovered(host(n), NOW, Timestamp(due)),
+        )
+        .unwrap();
+    }
+    assert_eq!(reader.due(NOW).unwrap(), 2);
+    assert_eq!(reader.next_due().unwrap(), Some(Timestamp(NOW.0 - 5)));
+    reader
+        .connection
+        .execute(
+            "UPDATE hosts SET in_flight = 1 WHERE name = 'n1.example'",
+            [],
+        )
+        .unwrap();
+    assert_eq!(reader.due(NOW).unwrap(), 1);
+    assert_eq!(reader.next_due().unwrap(), Some(NOW));
+}
+
+/// The query plan's lines.
+fn plan(reader: &Reader, sql: &str) -> String {
+    let mut statement = reader
+        .connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+        .unwrap();
+    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+    let lines = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| {
+            row.get::<_, String>("detail")
+        })
+        .unwrap();
+    lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+}
+
+#[test]
+fn every_query_that_runs_per_check_or_dump_uses_its_index() {
+    let reader = reader();
+    let check = |sql, expect: &[&str]| {
+        let plan = plan(&reader, sql);
+        for part in expect {
+            assert!(plan.contains(part), "{sql}\n{plan}");
+        }
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    };
+    check(
+        check::TAKE_DUE,
+        &["SEARCH hosts USING INDEX hosts_due (due>? AND due<?)"],
+    );
+    check(
+        COUNT_DUE,
+        &["SEARCH hosts USING COVERING INDEX hosts_due (due>? AND due<?)"],
+    );
+    check(
+        NEXT_DUE,
+        &["SEARCH hosts USING COVERING INDEX hosts_due (due>?)"],
+    );
+    check(
+        row::FIND,
+        &["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    );
+    check(TARGET_IS_ALIVE, &["sqlite_autoindex_hosts_1 (name=?)"]);
+    check(
+        LISTED,
+        &[
+            "SCAN host USING COVERING INDEX hosts_listable",
+            "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        ],
+    );
+    check(
+        COUNT_BY_STATE,
+        &["SCAN hosts USING COVERING INDEX hosts_state"],
+    );
+    check(COUNT_IN_FLIGHT, &["INDEX hosts_in_flight"]);
+    check(mend::IN_FLIGHT, &["INDEX hosts_in_flight"]);
+    check(mend::CLAMP, &["SEARCH hosts USING INDEX hosts_due (due>?)"]);
+    check(
+        history::NEWEST_FIRST,
+        &["SEARCH history USING PRIMARY KEY (host_id=?)"],
+    );
+    check(
+        history::PRUNE,
+        &["SEARCH history USING PRIMARY KEY (host_id=? AND seq<?)"],
+    );
+    check(
+        forgotten::IS_FORGOTTEN,
+        &["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
+    );
+}

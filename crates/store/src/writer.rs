@@ -1,0 +1,327 @@
+//! Step 6 of 7: changes become rows.
+//!
+//! In: requests of any number of tasks, through a bounded queue. Out: their answers, each after the commit that holds it (invariant I6). Refused:
+//! requests to a closed store; one that fails leaves its neighbours alone.
+//!
+//! One thread owns the only connection that writes. It takes what waits, up to a bound, as one transaction: an fsync costs the same for one verdict
+//! as for a hundred.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use census::state::{OptedOutBy, ParkedWhy};
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::Change;
+use protocol::Host;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::hosts::add::{ADD_MAX, Added, AddedAs, Candidate};
+use crate::hosts::check::{Settled, Taken};
+use crate::hosts::word::{OptIn, OptOut, Park};
+use crate::hosts::{add, check, mend, word};
+use crate::writer::batch::{Job, Task};
+use crate::{DumpRecord, StoreError, dumps};
+
+mod batch;
+
+/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes its callers wait, which slows the checks down
+/// to what the disk can take.
+const QUEUE_MAX: usize = 1024;
+
+/// A handle to the thread that writes.
+///
+/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes nothing: its request is carried out all the same.
+#[derive(Clone)]
+pub struct Writer {
+    queue: mpsc::Sender<Box<dyn Job>>,
+}
+
+impl Writer {
+    /// Takes the hosts that are due, the one due for longest first: gives each its ordinary next due time and marks it in flight, in one transaction.
+    ///
+    /// Never more than `limit`, than there are `jitters` (one a host), or than 1000.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was taken.
+    pub async fn take_due(
+        &self,
+        now: Timestamp,
+        limit: u32,
+        jitters: Vec<Jitter>,
+        calendar: Calendar,
+    ) -> Result<Vec<Taken>, StoreError> {
+        let jitters_max = u32::try_from(jitters.len()).unwrap_or(u32::MAX);
+        let limit = limit.min(jitters_max);
+        self.call(move |c| check::take_due(c, now, limit, &jitters, calendar))
+            .await
+    }
+
+    /// Takes one host whatever its due time, otherwise as [`Writer::take_due`].
+    ///
+    /// - `Ok(Some(taken))` if it is in flight from now on
+    /// - `Ok(None)` if there is no such host
+    ///
+    /// # Errors
+    /// [`StoreError::InFlight`] when it is being checked already, [`StoreError::NeverAsked`] when it opted out by word of mouth or is parked; else a
+    /// fault of ours.
+    pub async fn take_one(
+        &self,
+        host: &Host,
+        now: Timestamp,
+        jitter: Jitter,
+        calendar: Calendar,
+    ) -> Result<Option<Taken>, StoreError> {
+        let host = host.clone();
+        self.call(move |c| check::take_one(c, &host, now, jitter, calendar))
+            .await
+    }
+
+    /// Writes a change: the row, its history, the candidate (first due at `candidate_due`, unless known or forgotten); the host is no longer in flight,
+    /// and its interruptions, faults and last note are cleared. All of it or nothing.
+    ///
+    /// An opt-out by word of mouth or a hold that came in since the check began stands: see [`Settled::overruled`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    pub async fn settle(
+        &self,
+        change: Change,
+        candidate_due: Timestamp,
+    ) -> Result<Settled, StoreError> {
+        self.call(move |c| check::settle(c, &change, candidate_due))
+            .await
+    }
+
+    /// Ends a check that said nothing about its host (deferred, offline, fault, unconfirmed, interrupted): it is no longer in flight and due at `due`,
+    /// unless it is never asked. A `note` (at most 300 bytes, the rest is cut) replaces the last one, for explanations.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    pub async fn release(
+        &self,
+        host: &Host,
+        due: Timestamp,
+        note: Option<String>,
+    ) -> Result<(), StoreError> {
+        let host = host.clone();
+        self.call(move |c| check::release(c, &host, due, note.as_deref()))
+            .await
+    }
+
+    /// Counts a fault that only this host's check ran into; gives how many there were in a row. A verdict sets it back.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    pub async fn count_fault(&self, host: &Host) -> Result<u32, StoreError> {
+        let host = host.clone();
+        self.call(move |c| check::count_fault(c, &host)).await
+    }
+
+    /// Adds names that were learned; known ones are not touched, forgotten ones stay out. 500 names a transaction.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the names may be in already.
+    pub async fn add(&self, candidates: Vec<Candidate>) -> Result<Added, StoreError> {
+        let mut sum = Added::default();
+        for chunk in candidates.chunks(ADD_MAX) {
+            let chunk = chunk.to_vec();
+            let added = self.call(move |c| add::add(c, &chunk)).await?;
+            sum.new += added.new;
+            sum.known += added.known;
+            sum.forgotten += added.forgotten;
+        }
+        Ok(sum)
+    }
+
+    /// Adds names by hand, due at once; known ones are not touched, forgotten ones come back. 500 names a transaction.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the names may be in already.
+    pub async fn add_now(
+        &self,
+        hosts: Vec<Host>,
+        now: Timestamp,
+    ) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+        let mut added = Vec::with_capacity(hosts.len());
+        for chunk in hosts.chunks(ADD_MAX) {
+            let chunk = chunk.to_vec();
+            added.extend(self.call(move |c| add::add_now(c, &chunk, now)).await?);
+        }
+        Ok(added)
+    }
+
+    /// Opts a host out, known or not.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn opt_out(
+        &self,
+        host: &Host,
+        by: OptedOutBy,
+        now: Timestamp,
+    ) -> Result<OptOut, StoreError> {
+        let host = host.clone();
+        self.call(move |c| word::opt_out(c, &host, by, now)).await
+    }
+
+    /// Takes an opt-out back, for whoever made it.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn opt_in(
+        &self,
+        host: &Host,
+        by: OptedOutBy,
+        now: Timestamp,
+    ) -> Result<OptIn, StoreError> {
+        let host = host.clone();
+        self.call(move |c| word::opt_in(c, &host, by, now)).await
+    }
+
+    /// Holds a host: kept and never asked.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn park(
+        &self,
+        host: &Host,
+        why: ParkedWhy,
+        now: Timestamp,
+    ) -> Result<Park, StoreError> {
+        let host = host.clone();
+        self.call(move |c| word::park(c, &host, why, now)).await
+    }
+
+    /// Ends a hold: the host is discovered anew and due at once. Gives whether it was held.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn unpark(&self, host: &Host, now: Timestamp) -> Result<bool, StoreError> {
+        let host = host.clone();
+        self.call(move |c| word::unpark(c, &host, now)).await
+    }
+
+    /// Mends at start, before the first check is taken, what a crash, a jump of the clock or new rules of names left behind. Gives how many checks had
+    /// been interrupted: they are due again within the hour, the third time in a row at their ordinary time.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was mended.
+    pub async fn recover(
+        &self,
+        now: Timestamp,
+        jitter_seed: u64,
+        calendar: Calendar,
+    ) -> Result<u64, StoreError> {
+        self.call(move |c| mend::recover(c, now, jitter_seed, calendar))
+            .await
+    }
+
+    /// Brings due times back that lie further away than the longest interval, and other moments that lie ahead, after the clock has jumped. Gives how
+    /// many due times.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was changed.
+    pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
+        self.call(move |c| mend::clamp(c, now, calendar)).await
+    }
+
+    /// Remembers that a dump of so many names was published.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn record_dump(&self, at: Timestamp, names: u64) -> Result<(), StoreError> {
+        let dump = DumpRecord { at, names };
+        self.call(move |c| dumps::record(c, dump)).await
+    }
+
+    /// Has `work` done in a transaction. It may run more than once, each time on a database without its former effect, but takes effect once.
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Task::new(work, reply));
+        self.queue
+            .send(job)
+            .await
+            .map_err(|_closed| StoreError::Closed)?;
+        answer.await.map_err(|_dropped| StoreError::Closed)?
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("waiting", &(QUEUE_MAX - self.queue.capacity()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The thread, for the one who ends it.
+#[derive(Debug)]
+pub(crate) struct WriterThread {
+    writer: Writer,
+    closing: Arc<AtomicBool>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// Starts the thread.
+pub(crate) fn start(connection: Connection) -> std::io::Result<WriterThread> {
+    let (queue, requests) = mpsc::channel(QUEUE_MAX);
+    let closing = Arc::new(AtomicBool::new(false));
+    let handle = std::thread::Builder::new()
+        .name("store-writer".to_owned())
+        .spawn({
+            let closing = Arc::clone(&closing);
+            move || work(connection, requests, &closing)
+        })?;
+    Ok(WriterThread {
+        writer: Writer { queue },
+        closing,
+        handle: Some(handle),
+    })
+}
+
+impl WriterThread {
+    pub(crate) fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::SeqCst);
+        // Wakes the thread. A queue too full for it holds enough to wake it.
+        drop(self.writer.queue.try_send(Task::wake_up()));
+        if let Some(handle) = self.handle.take()
+            && handle.join().is_err()
+        {
+            tracing::error!("the thread that writes the database had panicked");
+        }
+    }
+}
+
+/// The thread's life: a batch after another, until it is told to close; then what had been accepted.
+fn work(connection: Connection, mut requests: mpsc::Receiver<Box<dyn Job>>, closing: &AtomicBool) {
+    while let Some(first) = requests.blocking_recv() {
+        if closing.load(Ordering::SeqCst) {
+            requests.close();
+        }
+        let mut batch = vec![first];
+        while batch.len() < batch::BATCH_MAX
+            && let Ok(next) = requests.try_recv()
+        {
+            batch.push(next);
+        }
+        batch::run(&connection, batch);
+    }
+    if let Err((_connection, error)) = connection.close() {
+        tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");
+    }
+}
+
+#[cfg(test)]
+mod tests;

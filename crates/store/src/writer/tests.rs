@@ -1,0 +1,514 @@
+//! What each request does to the rows.
+
+use std::time::Duration;
+
+use census::state::{Before, Record, State, Verdict};
+use census::transition::{Entry, transition};
+use protocol::{DeadReason, Private};
+use tempfile::TempDir;
+
+use super::*;
+use crate::hosts::row;
+use crate::open::{Tuning, open_tuned};
+use crate::{Store, Stored};
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+const JITTER: Jitter = Jitter(1 << 31);
+const REAL: Calendar = Calendar::REAL;
+const HOUR: Duration = Duration::from_secs(3600);
+
+mod mending;
+mod trouble;
+
+struct Census {
+    store: Store,
+    writer: Writer,
+    dir: TempDir,
+}
+
+impl Census {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let tuning = Tuning {
+            busy_wait: Duration::from_millis(20),
+        };
+        let store = open_tuned(&dir.path().join("census.db"), tuning).unwrap();
+        let writer = store.writer();
+        Self { store, writer, dir }
+    }
+
+    async fn with(names: &[&str]) -> Self {
+        let census = Self::new();
+        let hosts = names.iter().map(|name| host(name)).collect();
+        census.writer.add_now(hosts, NOW).await.unwrap();
+        census
+    }
+
+    fn stored(&self, name: &str) -> Stored {
+        self.find(name).unwrap()
+    }
+
+    fn find(&self, name: &str) -> Option<Stored> {
+        self.store.reader().unwrap().record(&host(name)).unwrap()
+    }
+
+    async fn take(&self, name: &str) -> Taken {
+        self.writer
+            .take_one(&host(name), NOW, JITTER, REAL)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    async fn take_due(&self, limit: u32) -> Vec<String> {
+        let taken = self
+            .writer
+            .take_due(NOW, limit, vec![JITTER; 50], REAL)
+            .await
+            .unwrap();
+        taken
+            .iter()
+            .map(|taken| taken.record.host.to_string())
+            .collect()
+    }
+
+    /// A whole check: taken, judged, settled.
+    async fn check(&self, name: &str, verdict: &Verdict) -> Settled {
+        let taken = self.take(name).await;
+        self.settle(&taken, verdict).await
+    }
+
+    async fn settle(&self, taken: &Taken, verdict: &Verdict) -> Settled {
+        let change = transition(&taken.record, verdict, NOW, JITTER, REAL);
+        self.writer.settle(change, NOW.plus(HOUR)).await.unwrap()
+    }
+
+    /// Writes a row as it is, whatever the rules would have made of it.
+    async fn put(&self, record: Record) {
+        let put = move |c: &Connection| match row::find(c, &record.host)? {
+            Some(found) => row::update(c, found.id, &record),
+            None => row::insert(c, &record),
+        };
+        self.writer.call(put).await.unwrap();
+    }
+
+    async fn sql(&self, sql: &'static str) {
+        self.writer
+            .call(move |c| Ok(c.execute_batch(sql)?))
+            .await
+            .unwrap();
+    }
+}
+
+fn host(name: &str) -> Host {
+    Host::parse(&format!("{name}.example")).unwrap()
+}
+
+fn alive() -> Verdict {
+    Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: None,
+        private: Private::No,
+    }
+}
+
+fn dead() -> Verdict {
+    Verdict::Dead {
+        reason: DeadReason::Tls,
+        status: None,
+        to: None,
+    }
+}
+
+fn candidate(name: &str) -> Candidate {
+    Candidate {
+        host: host(name),
+        due: NOW,
+        first_seen: NOW,
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_due_come_first_and_none_is_taken_twice() {
+    let census = Census::new();
+    for (name, hours) in [("b", 2), ("a", 1), ("c", 3)] {
+        let due = NOW.minus(HOUR * hours);
+        let added = Candidate {
+            due,
+            ..candidate(name)
+        };
+        census.writer.add(vec![added]).await.unwrap();
+    }
+    let later = Candidate {
+        due: NOW.plus(HOUR),
+        ..candidate("later")
+    };
+    census.writer.add(vec![later]).await.unwrap();
+    assert_eq!(census.take_due(2).await, ["c.example", "b.example"]);
+    assert_eq!(census.take_due(2).await, ["a.example"]);
+    assert_eq!(census.take_due(2).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_taken_is_in_flight_and_due_at_its_ordinary_time_before_the_check_starts() {
+    let census = Census::with(&["a"]).await;
+    let taken = census.take("a").await;
+    let stored = census.stored("a");
+    assert!(stored.in_flight);
+    assert_eq!(stored.record.due, Some(NOW.plus(REAL.day(JITTER))));
+    assert_eq!(taken.record, stored.record);
+    let again = census.writer.take_one(&host("a"), NOW, JITTER, REAL).await;
+    assert!(
+        matches!(again, Err(StoreError::InFlight { .. })),
+        "{again:?}"
+    );
+    let unknown = census.writer.take_one(&host("b"), NOW, JITTER, REAL).await;
+    assert!(matches!(unknown, Ok(None)), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_verdict_is_there_once_it_is_acknowledged() {
+    let census = Census::with(&["a"]).await;
+    let taken = census.take("a").await;
+    let change = transition(&taken.record, &alive(), NOW, JITTER, REAL);
+    let settled = census.writer.settle(change.clone(), NOW).await.unwrap();
+    let nothing_else = Settled {
+        candidate_new: false,
+        forgotten: false,
+        overruled: false,
+    };
+    assert_eq!(settled, nothing_else);
+    let stored = census.stored("a");
+    assert_eq!(stored.record, change.record);
+    assert_eq!(stored.history, [change.entry]);
+    assert!(!stored.in_flight);
+}
+
+#[tokio::test]
+async fn history_keeps_the_last_ten_newest_first() {
+    let census = Census::with(&["a"]).await;
+    for _ in 0..9 {
+        census.check("a", &alive()).await;
+    }
+    for _ in 0..4 {
+        census.check("a", &dead()).await;
+    }
+    let words: Vec<_> = census
+        .stored("a")
+        .history
+        .into_iter()
+        .map(|entry| entry.verdict)
+        .collect();
+    assert_eq!(words, [["dead"; 4].as_slice(), &["alive"; 6]].concat());
+}
+
+#[tokio::test]
+async fn a_move_brings_its_target_in_once() {
+    let census = Census::with(&["a"]).await;
+    let moved = Verdict::Moved { to: host("b") };
+    assert!(census.check("a", &moved).await.candidate_new);
+    let learned = census.stored("b").record;
+    assert_eq!(learned.state, State::Discovered);
+    assert_eq!(learned.due, Some(NOW.plus(HOUR)));
+    assert!(!census.stored("a").target_is_alive);
+    // Known by now, and so not touched.
+    census.check("b", &alive()).await;
+    assert!(
+        !census
+            .check("a", &Verdict::Moved { to: host("c") })
+            .await
+            .overruled
+    );
+    assert!(!census.check("a", &moved).await.candidate_new);
+    assert_eq!(census.stored("b").record.state, State::Alive);
+    assert!(census.stored("a").target_is_alive);
+}
+
+#[tokio::test]
+async fn an_opt_out_that_comes_in_during_a_check_is_not_lost_under_its_verdict() {
+    for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
+        let census = Census::with(&["a"]).await;
+        let taken = census.take("a").await;
+        census.writer.opt_out(&host("a"), by, NOW).await.unwrap();
+        assert!(census.settle(&taken, &alive()).await.overruled);
+        let stored = census.stored("a");
+        assert_eq!(stored.record.state, State::OptedOut { by });
+        assert_eq!((stored.record.due, stored.in_flight), (None, false));
+        assert_eq!(stored.record.last_checked, Some(NOW));
+    }
+}
+
+#[tokio::test]
+async fn a_hold_stands_against_a_running_check_but_robots_are_heard() {
+    for (verdict, overruled) in [(alive(), true), (Verdict::OptedOut, false)] {
+        let census = Census::with(&["a"]).await;
+        let taken = census.take("a").await;
+        census
+            .writer
+            .park(&host("a"), ParkedWhy::Moderator, NOW)
+            .await
+            .unwrap();
+        assert_eq!(census.settle(&taken, &verdict).await.overruled, overruled);
+    }
+}
+
+#[tokio::test]
+async fn a_release_during_an_opt_out_leaves_it_never_due() {
+    let census = Census::with(&["a"]).await;
+    census.take("a").await;
+    census
+        .writer
+        .opt_out(&host("a"), OptedOutBy::Owner, NOW)
+        .await
+        .unwrap();
+    census.writer.release(&host("a"), NOW, None).await.unwrap();
+    assert_eq!(census.stored("a").record.due, None);
+}
+
+#[tokio::test]
+async fn a_release_leaves_the_record_as_it_was_and_keeps_a_note_until_the_next_verdict() {
+    let census = Census::with(&["a"]).await;
+    let taken = census.take("a").await;
+    let soon = NOW.plus(HOUR);
+    let note = "é".repeat(200);
+    census
+        .writer
+        .release(&host("a"), soon, Some(note))
+        .await
+        .unwrap();
+    let stored = census.stored("a");
+    assert_eq!(
+        stored.record,
+        Record {
+            due: Some(soon),
+            ..taken.record
+        }
+    );
+    assert_eq!(stored.last_note, Some("é".repeat(150)));
+    assert!(stored.history.is_empty() && !stored.in_flight);
+    census.check("a", &alive()).await;
+    assert_eq!(census.stored("a").last_note, None);
+    let unknown = census.writer.release(&host("b"), soon, None).await;
+    assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
+}
+
+#[tokio::test]
+async fn faults_are_counted_until_a_verdict_comes() {
+    let census = Census::with(&["a"]).await;
+    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 1);
+    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 2);
+    assert_eq!(census.take("a").await.faults, 2);
+    census.writer.release(&host("a"), NOW, None).await.unwrap();
+    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 3);
+    census.check("a", &alive()).await;
+    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 1);
+    let unknown = census.writer.count_fault(&host("b")).await;
+    assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
+}
+
+#[tokio::test]
+async fn a_forgotten_name_stays_out_until_it_is_added_by_hand() {
+    let census = Census::new();
+    let year_ago = Candidate {
+        first_seen: NOW.minus(HOUR * 24 * 366),
+        ..candidate("a")
+    };
+    census.writer.add(vec![year_ago]).await.unwrap();
+    for _ in 0..3 {
+        assert!(!census.check("a", &dead()).await.forgotten);
+    }
+    assert!(census.check("a", &dead()).await.forgotten);
+    assert_eq!(census.find("a"), None);
+    assert!(
+        census
+            .store
+            .reader()
+            .unwrap()
+            .is_forgotten(&host("a"))
+            .unwrap()
+    );
+    let added = census
+        .writer
+        .add(vec![candidate("a"), candidate("b"), candidate("b")])
+        .await
+        .unwrap();
+    assert_eq!(
+        added,
+        Added {
+            new: 1,
+            known: 1,
+            forgotten: 1
+        }
+    );
+    census.check("b", &Verdict::Moved { to: host("a") }).await;
+    assert_eq!(census.find("a"), None);
+    let by_hand = census
+        .writer
+        .add_now(vec![host("a"), host("b")], NOW)
+        .await
+        .unwrap();
+    assert_eq!(
+        by_hand,
+        [(host("a"), AddedAs::New), (host("b"), AddedAs::Known)]
+    );
+    assert_eq!(
+        census.stored("a").record,
+        Record::discovered(host("a"), NOW, NOW)
+    );
+    assert!(
+        !census
+            .store
+            .reader()
+            .unwrap()
+            .is_forgotten(&host("a"))
+            .unwrap()
+    );
+}
+
+#[tokio::test]
+async fn naming_a_known_host_does_not_make_it_due_sooner() {
+    let census = Census::with(&["a"]).await;
+    census.check("a", &alive()).await;
+    let before = census.stored("a");
+    census.writer.add(vec![candidate("a")]).await.unwrap();
+    census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    assert_eq!(census.stored("a"), before);
+}
+
+#[tokio::test]
+async fn a_long_list_is_added_whole() {
+    let census = Census::new();
+    let names: Vec<_> = (0..1234).map(|n| candidate(&format!("n{n}"))).collect();
+    let added = census.writer.add(names).await.unwrap();
+    assert_eq!(
+        added,
+        Added {
+            new: 1234,
+            known: 0,
+            forgotten: 0
+        }
+    );
+}
+
+#[tokio::test]
+async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
+    use OptedOutBy::{Moderator, Owner, Robots};
+    let census = Census::with(&["a"]).await;
+    let writer = &census.writer;
+    let a = host("a");
+    assert_eq!(
+        writer.opt_in(&a, Owner, NOW).await.unwrap(),
+        OptIn::NotOptedOut
+    );
+    assert_eq!(writer.opt_out(&a, Owner, NOW).await.unwrap(), OptOut::Done);
+    assert_eq!(
+        writer.opt_out(&a, Moderator, NOW).await.unwrap(),
+        OptOut::Stands { by: Owner }
+    );
+    for by in [Moderator, Robots] {
+        assert_eq!(
+            writer.opt_in(&a, by, NOW).await.unwrap(),
+            OptIn::NotTheirs { by: Owner }
+        );
+    }
+    let refused = writer.take_one(&a, NOW, JITTER, REAL).await;
+    assert!(matches!(refused, Err(StoreError::NeverAsked { .. })));
+    assert_eq!(writer.opt_in(&a, Owner, NOW).await.unwrap(), OptIn::Done);
+    let back = census.stored("a").record;
+    assert_eq!((back.state, back.due), (State::Discovered, Some(NOW)));
+    assert_eq!(
+        writer.opt_in(&host("b"), Owner, NOW).await.unwrap(),
+        OptIn::Unknown
+    );
+}
+
+#[tokio::test]
+async fn a_word_of_mouth_replaces_what_robots_said_and_not_the_other_way_round() {
+    let census = Census::with(&["a"]).await;
+    census.check("a", &Verdict::OptedOut).await;
+    let by = OptedOutBy::Owner;
+    assert_eq!(
+        census.writer.opt_out(&host("a"), by, NOW).await.unwrap(),
+        OptOut::Done
+    );
+    let robots = census
+        .writer
+        .opt_out(&host("a"), OptedOutBy::Robots, NOW)
+        .await;
+    assert_eq!(robots.unwrap(), OptOut::Stands { by });
+}
+
+#[tokio::test]
+async fn an_unknown_host_that_opts_out_cannot_be_brought_in_by_a_peers_list() {
+    let census = Census::new();
+    census
+        .writer
+        .opt_out(&host("a"), OptedOutBy::Owner, NOW)
+        .await
+        .unwrap();
+    let added = census.writer.add(vec![candidate("a")]).await.unwrap();
+    assert_eq!((added.new, added.known), (0, 1));
+    census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    assert_eq!(census.take_due(9).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_hold_ends_only_by_its_end_and_never_hides_an_opt_out() {
+    let census = Census::with(&["a"]).await;
+    let writer = &census.writer;
+    let (a, why) = (host("a"), ParkedWhy::Moderator);
+    assert!(!writer.unpark(&a, NOW).await.unwrap());
+    assert_eq!(writer.park(&a, why, NOW).await.unwrap(), Park::Done);
+    assert_eq!(census.take_due(9).await, [""; 0]);
+    assert!(writer.unpark(&a, NOW).await.unwrap());
+    assert_eq!(census.take_due(9).await, ["a.example"]);
+    let by = OptedOutBy::Owner;
+    writer.opt_out(&a, by, NOW).await.unwrap();
+    assert_eq!(
+        writer.park(&a, why, NOW).await.unwrap(),
+        Park::OptedOut { by }
+    );
+}
+
+#[tokio::test]
+async fn dumps_are_remembered() {
+    let census = Census::new();
+    let reader = census.store.reader().unwrap();
+    assert_eq!(reader.last_dump().unwrap(), None);
+    census.writer.record_dump(NOW, 7).await.unwrap();
+    // The last one written, whatever the clock said.
+    let earlier = NOW.minus(HOUR);
+    census.writer.record_dump(earlier, 8).await.unwrap();
+    assert_eq!(
+        reader.last_dump().unwrap(),
+        Some(DumpRecord {
+            at: earlier,
+            names: 8
+        })
+    );
+}
+
+#[tokio::test]
+async fn no_verdict_changes_another_row_or_a_first_sight() {
+    let census = Census::with(&["a", "b"]).await;
+    let taken = census.take("a").await;
+    let before = census.stored("b");
+    let mut change = transition(&taken.record, &alive(), NOW, JITTER, REAL);
+    change.record.first_seen = Timestamp(0);
+    change.entry = Entry {
+        reason: None,
+        ..change.entry
+    };
+    census.writer.settle(change, NOW).await.unwrap();
+    assert_eq!(census.stored("a").record.first_seen, NOW);
+    assert_eq!(census.stored("b"), before);
+    let unknown = transition(
+        &Record::discovered(host("c"), NOW, NOW),
+        &alive(),
+        NOW,
+        JITTER,
+        REAL,
+    );
+    let unknown = census.writer.settle(unknown, NOW).await;
+    assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
+}

@@ -1,0 +1,111 @@
+//! What a crash, a jump of the clock or new rules of names left behind.
+
+use super::*;
+
+#[tokio::test]
+async fn what_was_in_flight_is_due_within_the_hour_and_the_third_time_at_its_ordinary_time() {
+    let census = Census::with(&["a", "b"]).await;
+    for interruptions in 1..=4 {
+        let taken = census.take("a").await;
+        assert_eq!(taken.interruptions, interruptions - 1);
+        assert_eq!(census.writer.recover(NOW, 7, REAL).await.unwrap(), 1);
+        let stored = census.stored("a");
+        assert!(!stored.in_flight);
+        assert_eq!(stored.interruptions, interruptions);
+        if interruptions < 3 {
+            assert!(stored.record.due <= Some(NOW.plus(HOUR)), "{stored:?}");
+        } else {
+            assert_eq!(stored.record.due, taken.record.due);
+        }
+    }
+    assert_eq!(census.writer.recover(NOW, 7, REAL).await.unwrap(), 0);
+    census.check("a", &alive()).await;
+    assert_eq!(census.stored("a").interruptions, 0);
+    assert_eq!(census.stored("b").interruptions, 0);
+}
+
+#[tokio::test]
+async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
+    let census = Census::new();
+    let far = Timestamp(i64::MAX);
+    let names: Vec<_> = (0..100)
+        .map(|n| Candidate {
+            due: far,
+            ..candidate(&format!("n{n}"))
+        })
+        .collect();
+    census.writer.add(names).await.unwrap();
+    let longest = NOW.plus(REAL.longest());
+    census
+        .writer
+        .add(vec![Candidate {
+            due: longest,
+            ..candidate("fine")
+        }])
+        .await
+        .unwrap();
+    assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), 100);
+    assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), 0);
+    assert_eq!(census.stored("fine").record.due, Some(longest));
+    let mut dues: Vec<_> = (0..100)
+        .map(|n| census.stored(&format!("n{n}")).record.due.unwrap())
+        .collect();
+    assert!(
+        dues.iter()
+            .all(|due| *due >= NOW && *due <= NOW.plus(HOUR * 29))
+    );
+    dues.dedup();
+    assert!(dues.len() > 50, "{}", dues.len());
+}
+
+#[tokio::test]
+async fn moments_written_by_a_clock_ahead_are_brought_back() {
+    let census = Census::new();
+    let ahead = NOW.plus(HOUR * 24 * 1000);
+    let record = Record {
+        state: State::Dying {
+            before: Before::Alive,
+            count: 9,
+            gone: false,
+            gone_last: false,
+        },
+        since: ahead,
+        last_alive: Some(ahead),
+        last_checked: Some(ahead),
+        ..Record::discovered(host("a"), ahead, NOW)
+    };
+    census.put(record).await;
+    census.writer.clamp(NOW, REAL).await.unwrap();
+    let record = census.stored("a").record;
+    let moments = (
+        record.since,
+        record.first_seen,
+        record.last_alive,
+        record.last_checked,
+    );
+    assert_eq!(moments, (NOW, NOW, Some(NOW), Some(NOW)));
+}
+
+#[tokio::test]
+async fn rows_whose_name_is_no_longer_valid_are_parked_and_never_stop_the_census() {
+    let census = Census::with(&["a", "b", "c", "d"]).await;
+    census.check("c", &Verdict::Moved { to: host("d") }).await;
+    census
+        .sql(
+            "UPDATE hosts SET name = 'not a name' WHERE name = 'a.example';
+                UPDATE hosts SET target = 'nor this', due = 0 WHERE name = 'c.example'",
+        )
+        .await;
+    // At the head of the queue, without a restart.
+    assert_eq!(census.take_due(9).await, ["b.example", "d.example"]);
+    let parked = || {
+        let counts = census.store.reader().unwrap().counts().unwrap();
+        counts.by_state.last().copied()
+    };
+    assert_eq!(parked(), Some((census::state::StateName::Parked, 2)));
+    census
+        .sql("UPDATE hosts SET name = 'x.example.' WHERE name = 'b.example'")
+        .await;
+    census.writer.recover(NOW, 7, REAL).await.unwrap();
+    assert_eq!(parked(), Some((census::state::StateName::Parked, 3)));
+}
