@@ -37,16 +37,41 @@ pub enum Request {
 
 /// The kind of a frame in a launch's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum FrameKind {
     /// Bytes of the container's stdout.
-    Stdout = 1,
+    Stdout,
     /// Bytes of the container's stderr.
-    Stderr = 2,
+    Stderr,
     /// A JSON [`End`]: the last frame of a container that was started.
-    End = 3,
+    End,
     /// A JSON [`LaunchFault`]: the last frame of one that was not, or whose engine failed.
-    Fault = 4,
+    Fault,
+}
+
+/// Bytes of a frame before its payload: the kind and the length.
+pub const FRAME_HEAD_BYTES: usize = 5;
+
+impl FrameKind {
+    /// The byte on the wire.
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::Stdout => 1,
+            Self::Stderr => 2,
+            Self::End => 3,
+            Self::Fault => 4,
+        }
+    }
+
+    /// The kind that a byte stands for, if any.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Stdout),
+            2 => Some(Self::Stderr),
+            3 => Some(Self::End),
+            4 => Some(Self::Fault),
+            _ => None,
+        }
+    }
 }
 
 /// How a container ended.

@@ -1,0 +1,351 @@
+//! The orchestrator's side of the door.
+//!
+//! In: frames and answers. Out: a [`Container`] whose frames are read one by one. Refused: frames over their bound, and anything after the last.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use protocol::{CheckId, Host};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::net::UnixStream;
+
+use crate::door::Launcher;
+use crate::engine::Engine;
+use crate::wire::{
+    Answer, End, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameKind, LaunchFault, Request, Status,
+};
+
+/// For connecting and for writing a request of 1 KiB to a launcher that works.
+const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// For the answer to anything but a launch: the launcher waits 10 s for its engine to be found, and as long for that one's answer.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(25);
+
+/// Longest answer line: `list` with a thousand ids.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// Bytes on their way in process: a frame.
+const DUPLEX_BYTES: usize = 64 * 1024;
+
+/// Taken from the stream at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Asks a launcher. Clones are cheap; each request has a connection of its own.
+#[derive(Clone)]
+pub struct LauncherClient {
+    way: Way,
+}
+
+#[derive(Clone)]
+enum Way {
+    Socket(PathBuf),
+    InProcess(Arc<dyn Fn() -> DuplexStream + Send + Sync>),
+}
+
+/// Bytes both ways.
+pub(crate) trait Carrier: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Carrier for T {}
+
+/// A check's container, as far as its reader is concerned. Dropping it ends the container.
+pub struct Container {
+    stream: Box<dyn Carrier>,
+    buffer: BytesMut,
+    over: bool,
+}
+
+/// What comes from a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// Bytes of its stdout, at most [`FRAME_BYTES_MAX`].
+    Stdout(Bytes),
+    /// Bytes of its stderr, at most [`FRAME_BYTES_MAX`].
+    Stderr(Bytes),
+    /// It ran and has ended: the last frame.
+    End(End),
+    /// It could not be run, or not to its end: the last frame.
+    Fault(LaunchFault),
+}
+
+/// Why the launcher could not be asked, or did not answer.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The launcher is not there.
+    #[error("the launcher can't be reached")]
+    Connect(#[source] io::Error),
+    /// The connection broke before the last frame or the answer: the launcher has gone.
+    #[error("the connection to the launcher broke")]
+    Broken(#[source] io::Error),
+    /// No answer in time.
+    #[error("no answer from the launcher within {0:?}")]
+    TimedOut(Duration),
+    /// The bytes are none of the wire's: launcher and orchestrator are of different versions.
+    #[error("the launcher's answer was not understood: {0}")]
+    Garbled(String),
+    /// There is nothing after the last frame.
+    #[error("the container has ended and was reported already")]
+    Over,
+    /// The launcher could not do what was asked.
+    #[error("the launcher: {}", .0.message)]
+    Fault(LaunchFault),
+}
+
+impl LauncherClient {
+    /// The launcher behind the door at this path.
+    pub fn socket(path: impl Into<PathBuf>) -> Self {
+        Self {
+            way: Way::Socket(path.into()),
+        }
+    }
+
+    /// A launcher in this process, whose [`Launcher::keep`] runs in a task of its own. For development: it gives this process the engine.
+    /// Use it within a tokio runtime.
+    pub fn in_process<E: Engine>(launcher: &Launcher<E>) -> Self {
+        let launcher = launcher.clone();
+        Self {
+            way: Way::InProcess(Arc::new(move || {
+                let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
+                launcher.spawn_connection(far);
+                near
+            })),
+        }
+    }
+
+    /// Asks for a check's container. That it runs, or why it doesn't, comes with its frames.
+    ///
+    /// # Errors
+    /// When the launcher can't be reached.
+    pub async fn launch(&self, check: &CheckId, host: &Host) -> Result<Container, ClientError> {
+        let request = Request::Launch {
+            check: check.clone(),
+            host: host.clone(),
+        };
+        Ok(Container::new(self.request(&request).await?))
+    }
+
+    /// Ends a check's container, and says whether there was one.
+    ///
+    /// # Errors
+    /// When the launcher can't be reached or does not answer.
+    pub async fn kill(&self, check: &CheckId) -> Result<bool, ClientError> {
+        let request = Request::Kill {
+            check: check.clone(),
+        };
+        match self.ask(&request).await? {
+            Answer::Killed { found } => Ok(found),
+            other @ (Answer::List { .. } | Answer::Status(_) | Answer::Fault(_)) => {
+                Err(unexpected(other))
+            }
+        }
+    }
+
+    /// The checks whose containers are there.
+    ///
+    /// # Errors
+    /// When the launcher can't be reached or does not answer, or when its engine doesn't.
+    pub async fn list(&self) -> Result<Vec<CheckId>, ClientError> {
+        match self.ask(&Request::List {}).await? {
+            Answer::List { checks } => Ok(checks),
+            other @ (Answer::Killed { .. } | Answer::Status(_) | Answer::Fault(_)) => {
+                Err(unexpected(other))
+            }
+        }
+    }
+
+    /// The launcher's own state.
+    ///
+    /// # Errors
+    /// When the launcher can't be reached or does not answer.
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        match self.ask(&Request::Status {}).await? {
+            Answer::Status(status) => Ok(status),
+            other @ (Answer::Killed { .. } | Answer::List { .. } | Answer::Fault(_)) => {
+                Err(unexpected(other))
+            }
+        }
+    }
+
+    async fn request(&self, request: &Request) -> Result<Box<dyn Carrier>, ClientError> {
+        let mut line =
+            serde_json::to_vec(request).map_err(|error| ClientError::Garbled(error.to_string()))?;
+        line.push(b'\n');
+        let asked = async {
+            let mut stream: Box<dyn Carrier> = match &self.way {
+                Way::Socket(path) => Box::new(
+                    UnixStream::connect(path)
+                        .await
+                        .map_err(ClientError::Connect)?,
+                ),
+                Way::InProcess(connect) => Box::new(connect()),
+            };
+            stream.write_all(&line).await.map_err(ClientError::Broken)?;
+            Ok(stream)
+        };
+        match tokio::time::timeout(REQUEST_WAIT_MAX, asked).await {
+            Ok(asked) => asked,
+            Err(_elapsed) => Err(ClientError::TimedOut(REQUEST_WAIT_MAX)),
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, ClientError> {
+        let stream = self.request(request).await?;
+        let mut line = Vec::new();
+        let mut limited = stream.take(ANSWER_BYTES_MAX);
+        let read = limited.read_to_end(&mut line);
+        match tokio::time::timeout(ANSWER_WAIT_MAX, read).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(ClientError::Broken(error)),
+            Err(_elapsed) => return Err(ClientError::TimedOut(ANSWER_WAIT_MAX)),
+        }
+        if line.is_empty() {
+            return Err(ClientError::Broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        serde_json::from_slice(&line).map_err(|error| ClientError::Garbled(error.to_string()))
+    }
+}
+
+impl Container {
+    /// The container whose frames come from this stream.
+    pub(crate) fn new(stream: Box<dyn Carrier>) -> Self {
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+            over: false,
+        }
+    }
+
+    /// The next frame. May be dropped while it waits and called again: no byte is lost. It waits as long as the container and the launcher take;
+    /// the caller's own deadline is [`crate::Settings::launch_max`].
+    ///
+    /// # Errors
+    /// When the launcher has gone, the bytes are no frames, or the last frame was given already.
+    pub async fn next(&mut self) -> Result<Frame, ClientError> {
+        if self.over {
+            return Err(ClientError::Over);
+        }
+        loop {
+            if let Some((kind, payload)) = self.take_frame()? {
+                return self.frame(kind, payload);
+            }
+            self.buffer.reserve(READ_BYTES);
+            match self.stream.read_buf(&mut self.buffer).await {
+                Ok(0) => return Err(ClientError::Broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) => return Err(ClientError::Broken(error)),
+            }
+        }
+    }
+
+    /// A whole frame from the buffer, if there is one. What stays in the buffer is less than a frame and one reading.
+    fn take_frame(&mut self) -> Result<Option<(FrameKind, Bytes)>, ClientError> {
+        let Some(&[kind, a, b, c, d]) = self.buffer.first_chunk::<FRAME_HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let kind = FrameKind::from_byte(kind)
+            .ok_or_else(|| ClientError::Garbled(format!("a frame of kind {kind}")))?;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > FRAME_BYTES_MAX {
+            return Err(ClientError::Garbled(format!("a frame of {length} bytes")));
+        }
+        if self.buffer.len() < FRAME_HEAD_BYTES.saturating_add(length) {
+            return Ok(None);
+        }
+        self.buffer.advance(FRAME_HEAD_BYTES);
+        Ok(Some((kind, self.buffer.split_to(length).freeze())))
+    }
+
+    fn frame(&mut self, kind: FrameKind, payload: Bytes) -> Result<Frame, ClientError> {
+        let garbled = |error: serde_json::Error| ClientError::Garbled(error.to_string());
+        match kind {
+            FrameKind::Stdout => Ok(Frame::Stdout(payload)),
+            FrameKind::Stderr => Ok(Frame::Stderr(payload)),
+            FrameKind::End => {
+                self.over = true;
+                let end = serde_json::from_slice(&payload).map_err(garbled)?;
+                Ok(Frame::End(end))
+            }
+            FrameKind::Fault => {
+                self.over = true;
+                let fault = serde_json::from_slice(&payload).map_err(garbled)?;
+                Ok(Frame::Fault(fault))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LauncherClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.way {
+            Way::Socket(path) => f.debug_tuple("LauncherClient").field(path).finish(),
+            Way::InProcess(_) => f.write_str("LauncherClient(in process)"),
+        }
+    }
+}
+
+impl fmt::Debug for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Container")
+            .field("buffered", &self.buffer.len())
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
+}
+
+fn unexpected(answer: Answer) -> ClientError {
+    match answer {
+        Answer::Fault(fault) => ClientError::Fault(fault),
+        other @ (Answer::Killed { .. } | Answer::List { .. } | Answer::Status(_)) => {
+            ClientError::Garbled(format!("{other:?} to another question"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(bytes: &[u8], expect: Result<Frame, &str>) {
+        let (mut near, far) = tokio::io::duplex(1024);
+        near.write_all(bytes).await.unwrap();
+        drop(near);
+        let mut container = Container::new(Box::new(far));
+        match (container.next().await, expect) {
+            (Ok(frame), Ok(expect)) => assert_eq!(frame, expect),
+            (Err(error), Err(expect)) => assert!(error.to_string().contains(expect), "{error}"),
+            (found, expect) => panic!("{bytes:?}: {found:?}, not {expect:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn frames_are_bounded_and_known() {
+        check(b"\x01\0\0\0\x02hi", Ok(Frame::Stdout("hi".into()))).await;
+        check(b"\x02\0\0\0\0", Ok(Frame::Stderr(Bytes::new()))).await;
+        check(b"\x00\0\0\0\x01x", Err("kind 0")).await;
+        check(b"{\"fault\"", Err("kind 123")).await;
+        check(b"\x01\0\x01\0\x01", Err("65537 bytes")).await;
+        check(b"\x03\0\0\0\x02{}", Err("missing field")).await;
+    }
+
+    #[tokio::test]
+    async fn a_launcher_that_goes_is_no_end() {
+        check(b"", Err("broke")).await;
+        check(b"\x01\0\0\0\x02h", Err("broke")).await;
+    }
+
+    #[tokio::test]
+    async fn nothing_comes_after_the_last_frame() {
+        let (mut near, far) = tokio::io::duplex(1024);
+        let fault = br#"{"kind":"full","message":"m"}"#;
+        near.write_all(&[4, 0, 0, 0, 29]).await.unwrap();
+        near.write_all(fault).await.unwrap();
+        near.write_all(b"\x01\0\0\0\x02hi").await.unwrap();
+        let mut container = Container::new(Box::new(far));
+        assert!(matches!(container.next().await, Ok(Frame::Fault(_))));
+        assert!(matches!(container.next().await, Err(ClientError::Over)));
+    }
+}

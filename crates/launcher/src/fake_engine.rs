@@ -1,0 +1,325 @@
+//! An engine in memory: prints what it is told to, fails or hangs at a chosen call, and hangs in a kill while its stream is held, as the real
+//! ones do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::watch;
+
+use crate::engine::{
+    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
+};
+use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
+
+/// What a check's container does. The probe's always prints [`FakeEngine::set_report`] and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// Prints on both streams and ends with this code.
+    Print(i64),
+    /// Prints after this many seconds and ends.
+    Late(u64),
+    /// Prints without end.
+    Flood,
+    /// Closes both streams and stays.
+    Stay,
+    /// Prints nothing and stays.
+    Silent,
+    /// Ends with 137 of its own, and the flag says nothing.
+    OutOfMemory,
+}
+
+/// What happens at the chosen call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mishap {
+    Down,
+    Refused,
+    Hang,
+}
+
+pub(crate) const REPORT: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[]}"#;
+
+#[derive(Debug, Default)]
+pub(crate) struct FakeEngine {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    script: Script,
+    report: String,
+    image: bool,
+    calls: Vec<&'static str>,
+    mishaps: HashMap<usize, Mishap>,
+    down: bool,
+    removals_hang: bool,
+    made: u64,
+    containers: BTreeMap<String, Fake>,
+    specs: Vec<Spec>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            script: Script::Print(0),
+            report: REPORT.to_owned(),
+            image: true,
+            calls: Vec::new(),
+            mishaps: HashMap::new(),
+            down: false,
+            removals_hang: false,
+            made: 0,
+            containers: BTreeMap::new(),
+            specs: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Fake {
+    labels: HashMap<String, String>,
+    script: Script,
+    probe: bool,
+    ended: watch::Sender<Option<i64>>,
+    stream: Weak<()>,
+}
+
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+impl FakeEngine {
+    pub(crate) fn new(script: Script) -> Self {
+        let engine = Self::default();
+        engine.state().script = script;
+        engine
+    }
+
+    pub(crate) fn set_report(&self, report: &str) {
+        report.clone_into(&mut self.state().report);
+    }
+
+    pub(crate) fn set_image(&self, present: bool) {
+        self.state().image = present;
+    }
+
+    pub(crate) fn set_down(&self, down: bool) {
+        self.state().down = down;
+    }
+
+    pub(crate) fn hang_removals(&self) {
+        self.state().removals_hang = true;
+    }
+
+    /// Lets the n-th call from now on, counted from 0, go wrong.
+    pub(crate) fn go_wrong(&self, after: usize, mishap: Mishap) {
+        let mut state = self.state();
+        let at = state.calls.len().saturating_add(after);
+        state.mishaps.insert(at, mishap);
+    }
+
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
+        self.state().calls.clone()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.state().containers.keys().cloned().collect()
+    }
+
+    pub(crate) fn specs(&self) -> Vec<Spec> {
+        self.state().specs.clone()
+    }
+
+    pub(crate) fn plant(&self, name: &str, labels: HashMap<String, String>) {
+        let fake = Fake {
+            labels,
+            script: Script::Silent,
+            probe: false,
+            ended: watch::Sender::new(None),
+            stream: Weak::new(),
+        };
+        self.state().containers.insert(name.to_owned(), fake);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    async fn call(&self, call: &'static str) -> Result<(), EngineError> {
+        let mishap = {
+            let mut state = self.state();
+            let index = state.calls.len();
+            state.calls.push(call);
+            let down = state.down.then_some(Mishap::Down);
+            state.mishaps.get(&index).copied().or(down)
+        };
+        let source = "by order of the test".into();
+        match mishap {
+            None => Ok(()),
+            Some(Mishap::Down) => Err(EngineError::Down { call, source }),
+            Some(Mishap::Refused) => Err(EngineError::Refused { call, source }),
+            Some(Mishap::Hang) => std::future::pending().await,
+        }
+    }
+
+    fn with<T>(
+        &self,
+        id: &ContainerId,
+        what: impl FnOnce(&mut Fake) -> T,
+    ) -> Result<T, EngineError> {
+        let mut state = self.state();
+        let fake = state.containers.get_mut(&id.0);
+        fake.map(what).ok_or_else(|| EngineError::Refused {
+            call: "look-up",
+            source: "no such container".into(),
+        })
+    }
+}
+
+impl Engine for FakeEngine {
+    async fn identify(&self) -> Result<Identity, EngineError> {
+        self.call("version").await?;
+        Ok(Identity {
+            kind: EngineKind::Docker,
+            version: "0".to_owned(),
+            api: (1, 41),
+        })
+    }
+
+    async fn image_present(&self, _image: &str) -> Result<bool, EngineError> {
+        self.call("image").await?;
+        Ok(self.state().image)
+    }
+
+    async fn volume_mountpoint(&self, volume: &str) -> Result<Option<String>, EngineError> {
+        self.call("volume").await?;
+        Ok(Some(format!("/volumes/{volume}/_data")))
+    }
+
+    async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
+        self.call("create").await?;
+        let mut state = self.state();
+        if !state.image {
+            return Err(EngineError::Refused {
+                call: "create",
+                source: "no such image".into(),
+            });
+        }
+        state.made = state.made.saturating_add(1);
+        let name = format!("c{}", state.made);
+        let fake = Fake {
+            labels: spec.labels.clone().into_iter().collect(),
+            script: state.script,
+            probe: spec.labels.contains_key(LABEL_PROBE),
+            ended: watch::Sender::new(None),
+            stream: Weak::new(),
+        };
+        state.containers.insert(name.clone(), fake);
+        state.specs.push(spec.clone());
+        Ok(ContainerId(name))
+    }
+
+    async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
+        self.call("attach").await?;
+        let held = Arc::new(());
+        let report = Bytes::from(self.state().report.clone());
+        let (script, probe) = self.with(id, |fake| {
+            fake.stream = Arc::downgrade(&held);
+            (fake.script, fake.probe)
+        })?;
+        let greeting = [
+            Ok(Chunk::Stdout(Bytes::from_static(b"out"))),
+            Ok(Chunk::Stderr(Bytes::from_static(b"err"))),
+        ];
+        let output: Output = if probe {
+            Box::pin(stream::iter([Ok(Chunk::Stdout(report))]))
+        } else {
+            match script {
+                Script::Print(_) | Script::OutOfMemory | Script::Stay => {
+                    Box::pin(stream::iter(greeting))
+                }
+                Script::Late(seconds) => {
+                    Box::pin(stream::iter(greeting).chain(stream::once(async move {
+                        tokio::time::sleep(Duration::from_secs(seconds)).await;
+                        Ok(Chunk::Stdout(Bytes::from_static(b"late")))
+                    })))
+                }
+                Script::Flood => Box::pin(stream::repeat_with(|| {
+                    Ok(Chunk::Stderr(Bytes::from_static(&[b'x'; 32 * 1024])))
+                })),
+                Script::Silent => Box::pin(stream::pending()),
+            }
+        };
+        Ok(Box::pin(output.map(move |chunk| {
+            let _held = &held;
+            chunk
+        })))
+    }
+
+    async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
+        self.call("start").await?;
+        self.with(id, |fake| {
+            let code = match fake.script {
+                _ if fake.probe => Some(0),
+                Script::Print(code) => Some(code),
+                Script::OutOfMemory => Some(137),
+                Script::Late(_) => Some(0),
+                Script::Flood | Script::Stay | Script::Silent => None,
+            };
+            fake.ended.send_replace(code);
+        })
+    }
+
+    async fn wait(&self, id: &ContainerId) -> Result<i64, EngineError> {
+        self.call("wait").await?;
+        let mut ended = self.with(id, |fake| fake.ended.subscribe())?;
+        let code = ended.wait_for(Option::is_some).await;
+        Ok(code.ok().and_then(|code| *code).unwrap_or(-1))
+    }
+
+    async fn inspect(&self, _id: &ContainerId) -> Result<Inspection, EngineError> {
+        self.call("inspect").await?;
+        Ok(Inspection::default())
+    }
+
+    async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
+        self.call("kill").await?;
+        if self.with(id, |fake| fake.stream.strong_count())? > 0 {
+            return std::future::pending().await;
+        }
+        self.with(id, |fake| {
+            fake.ended.send_if_modified(|code| {
+                let runs = code.is_none();
+                *code = code.or(Some(137));
+                runs
+            });
+        })
+    }
+
+    async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
+        self.call("remove").await?;
+        if self.state().removals_hang {
+            return std::future::pending().await;
+        }
+        self.state().containers.remove(&id.0);
+        Ok(())
+    }
+
+    async fn list(&self, _labels: &[String]) -> Result<Vec<Listed>, EngineError> {
+        self.call("list").await?;
+        // Deliberately all of them: the launcher has to look for itself.
+        let state = self.state();
+        let listed = state.containers.iter().map(|(name, fake)| Listed {
+            id: ContainerId(name.clone()),
+            labels: fake.labels.clone(),
+        });
+        Ok(listed
+            .filter(|found| found.labels.contains_key(LABEL_CHECK) || found.labels.len() < 2)
+            .collect())
+    }
+}

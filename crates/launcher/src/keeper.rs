@@ -1,0 +1,245 @@
+//! Keeps the launcher fit to launch: finds the engine, reaps, probes, and sweeps from then on (design §4, invariants I1 and I4).
+//!
+//! Out: a [`Condition`] that every launch looks at. What goes wrong is said once for every change and tried again with a growing pause; checks
+//! are answered with the reason meanwhile.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use protocol::{CheckId, ProbeReport, escaped};
+
+use crate::client::{Container, Frame};
+use crate::door::Shared;
+use crate::engine::{Engine, EngineKind, Identity, bounded};
+use crate::frames::FrameWriter;
+use crate::probe::{advice, judge};
+use crate::reap::{Reaper, Sweep};
+use crate::run::{Outcome, Signals, ending, fault, image_missing, run};
+use crate::settings::{EgressSource, Settings};
+use crate::spec::{EgressBase, Spec};
+use crate::wire::{FaultKind, LaunchFault};
+
+/// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
+const PROBE_SECONDS_MAX: u64 = 15;
+
+/// Room for what a probe prints, with its frames. Whoever prints more stands still until the probe's time is over.
+const PROBE_BYTES_MAX: usize = 64 * 1024;
+
+/// How much of a failed probe's stderr is shown.
+const STDERR_SHOWN_BYTES: usize = 300;
+
+/// Whether checks can be launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Not known yet.
+    Starting,
+    /// They can.
+    Ready(Ready),
+    /// They can't, for this reason.
+    Trouble(LaunchFault),
+}
+
+/// All that a launch needs to know about the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) identity: Identity,
+    pub(crate) base: EgressBase,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Runs until the launcher ends; never returns by itself.
+pub(crate) async fn keep<E: Engine>(shared: &Shared<E>) {
+    let mut reaper = Reaper::default();
+    let mut pause = shared.settings.backoff_min;
+    loop {
+        match prepare(shared, &mut reaper).await {
+            Ok(ready) => {
+                pause = shared.settings.backoff_min;
+                turn(shared, Condition::Ready(ready.clone()));
+                watch(shared, &mut reaper, &ready).await;
+                // A launch that failed sends us here; it must not make us probe in a loop.
+                tokio::time::sleep(pause).await;
+            }
+            Err(trouble) => {
+                turn(shared, Condition::Trouble(trouble));
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2).min(shared.settings.backoff_max);
+            }
+        }
+    }
+}
+
+/// Takes on a condition, and says so when it is another than before.
+fn turn<E>(shared: &Shared<E>, condition: Condition) {
+    shared.condition.send_if_modified(|before| {
+        if *before == condition {
+            return false;
+        }
+        match &condition {
+            Condition::Starting => {}
+            Condition::Ready(ready) => {
+                tracing::info!(engine = %ready.identity, "the engine is fit: checks can be launched");
+                for warning in &ready.warnings {
+                    tracing::warn!(warning, "a limit that is not required is not in force");
+                }
+            }
+            Condition::Trouble(trouble) => {
+                tracing::error!(kind = ?trouble.kind, reason = trouble.message, "no check can be launched");
+            }
+        }
+        *before = condition;
+        true
+    });
+}
+
+/// From an unknown engine to one that is fit, or the reason why it isn't.
+async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<Ready, LaunchFault> {
+    let (engine, settings) = (&shared.engine, &shared.settings);
+    let call_timeout = settings.call_timeout;
+    let identity = bounded("version", call_timeout, engine.identify())
+        .await
+        .map_err(|error| fault(&error))?;
+    // Before anything may refuse: what a former life left behind goes even if nothing new can be started.
+    sweep(shared, reaper, Sweep::All).await?;
+    let present = bounded("image", call_timeout, engine.image_present(&settings.image))
+        .await
+        .map_err(|error| fault(&error))?;
+    if !present {
+        return Err(image_missing(&settings.image));
+    }
+    let base = egress_base(engine, settings, &identity).await?;
+    let warnings = probe(shared, identity.kind).await?;
+    Ok(Ready {
+        identity,
+        base,
+        warnings,
+    })
+}
+
+/// Sweeps and sees whether the engine is still the one that was probed; returns when that has to be found out anew.
+async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready) {
+    let settings = &shared.settings;
+    loop {
+        tokio::select! {
+            () = shared.nudge.notified() => return,
+            () = tokio::time::sleep(settings.sweep_interval) => {}
+        }
+        let identity = bounded("version", settings.call_timeout, shared.engine.identify()).await;
+        let same = identity.is_ok_and(|identity| identity == ready.identity);
+        if !same || sweep(shared, reaper, Sweep::Stale).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn sweep<E: Engine>(
+    shared: &Shared<E>,
+    reaper: &mut Reaper,
+    which: Sweep,
+) -> Result<(), LaunchFault> {
+    let reaped = reaper
+        .sweep(&shared.engine, &shared.settings, &shared.table, which)
+        .await
+        .map_err(|error| fault(&error))?;
+    shared.reaped_total.fetch_add(reaped, Ordering::Relaxed);
+    Ok(())
+}
+
+async fn egress_base<E: Engine>(
+    engine: &E,
+    settings: &Settings,
+    identity: &Identity,
+) -> Result<EgressBase, LaunchFault> {
+    let mountpoint = match &settings.egress {
+        EgressSource::Directory(_) => None,
+        EgressSource::Volume(volume) => {
+            let answer = engine.volume_mountpoint(volume);
+            bounded("volume", settings.call_timeout, answer)
+                .await
+                .map_err(|error| fault(&error))?
+        }
+    };
+    EgressBase::new(&settings.egress, identity, mountpoint).ok_or_else(|| LaunchFault {
+        kind: FaultKind::EngineError,
+        message: format!(
+            "the engine has no volume for {:?}: start the gateway, which makes it, or set its name",
+            settings.egress
+        ),
+    })
+}
+
+/// Runs the probe container. Out: warnings, or what is missing.
+async fn probe<E: Engine>(
+    shared: &Shared<E>,
+    kind: EngineKind,
+) -> Result<Vec<String>, LaunchFault> {
+    let settings = Settings {
+        deadline: Duration::from_secs(PROBE_SECONDS_MAX),
+        grace: Duration::ZERO,
+        ..shared.settings.clone()
+    };
+    let spec = Spec::probe(&settings, &CheckId::from_random(rand::random()));
+    let signals = Signals {
+        ending: shared.ending.clone(),
+        ..Signals::default()
+    };
+    let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
+    let mut frames = FrameWriter::new(near);
+    let mut container = None;
+    let outcome = Box::pin(run(
+        &shared.engine,
+        &settings,
+        &spec,
+        &signals,
+        &mut frames,
+        &mut container,
+    ))
+    .await;
+    drop(frames);
+    shared.remove(container).await;
+    let printed = printed(Container::new(Box::new(far))).await;
+    let report = match outcome {
+        Outcome::End(end) if end.exit_code == 0 => {
+            ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
+        }
+        Outcome::End(end) => Err(format!("it ended with {end:?}")),
+        Outcome::Fault(fault) => return Err(fault),
+        Outcome::Gone => return Err(ending()),
+    };
+    let report = report.map_err(|reason| LaunchFault {
+        kind: FaultKind::NotConfined,
+        message: format!(
+            "the probe of the image {} gave no report: {reason}; stderr: {}",
+            settings.image,
+            escaped(&printed.stderr, STDERR_SHOWN_BYTES)
+        ),
+    })?;
+    let judgement = judge(&report, &settings.confinement, kind);
+    if judgement.missing.is_empty() {
+        Ok(judgement.warnings)
+    } else {
+        Err(LaunchFault {
+            kind: FaultKind::NotConfined,
+            message: advice(&judgement.missing),
+        })
+    }
+}
+
+#[derive(Default)]
+struct Printed {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// Takes the frames out of the pipe, which bounds them, up to the first that was cut off.
+async fn printed(mut container: Container) -> Printed {
+    let mut printed = Printed::default();
+    while let Ok(frame) = container.next().await {
+        match frame {
+            Frame::Stdout(bytes) => printed.stdout.extend_from_slice(&bytes),
+            Frame::Stderr(bytes) => printed.stderr.extend_from_slice(&bytes),
+            Frame::End(_) | Frame::Fault(_) => break,
+        }
+    }
+    printed
+}

@@ -1,0 +1,37 @@
+//! What only Podman wants.
+
+use bollard::models::{ResourcesUlimits, SystemVersion};
+
+use crate::spec::{Confinement, SeccompProfile, ulimit};
+
+/// What Podman calls itself as the first component of its version. Docker's is "Engine".
+const COMPONENT: &str = "Podman Engine";
+
+/// How often an inspect is repeated whose answer was not understood: for a moment after an end, Podman calls a container `stopped`, a state
+/// that Docker's API has not got and that its client therefore can't parse.
+pub(crate) const INSPECT_ATTEMPTS_MAX: u32 = 5;
+
+/// Between two of these attempts; the state lasted under a second wherever it was seen.
+pub(crate) const INSPECT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Whether an engine's `/version` is Podman's.
+pub(crate) fn is_podman(version: &SystemVersion) -> bool {
+    version
+        .components
+        .as_ref()
+        .and_then(|components| components.first())
+        .is_some_and(|component| component.name == COMPONENT)
+}
+
+/// The security option for a seccomp profile: Podman takes inline JSON for a file's name, so there is none without a path on its machine.
+pub(crate) fn seccomp(profile: &SeccompProfile) -> Option<String> {
+    profile
+        .path_on_engine
+        .as_ref()
+        .map(|path| format!("seccomp={path}"))
+}
+
+/// The rlimit on processes, where it is wanted.
+pub(crate) fn nproc(confinement: &Confinement) -> Option<ResourcesUlimits> {
+    confinement.podman_nproc.map(|value| ulimit("nproc", value))
+}

@@ -1,0 +1,284 @@
+//! Are the limits in force? A container is asked that looks at its own (design §4, invariant I1).
+//!
+//! In: the report of the checker image's `--probe`. Out: what is missing and required, so that no check may run, and what is missing and only
+//! said. [`judge`] is a pure function.
+
+use protocol::ProbeReport;
+
+use crate::engine::EngineKind;
+use crate::spec::Confinement;
+
+/// What a report says about an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Judgement {
+    /// Required limits that are not in force, each with what was found.
+    pub(crate) missing: Vec<String>,
+    /// Others.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Interfaces of a network namespace that has none: the kernel makes the rest in every new one when their modules are loaded. They have no
+/// address, no route, and nobody inside may give them one.
+const INTERFACES_OF_NONE: [&str; 11] = [
+    "lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0",
+    "ip6gre0", "teql0",
+];
+
+/// What an operator can do about limits that rootless engines don't have by themselves.
+const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
+/etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and log in anew";
+
+/// A tolerance for CPU shares, which the kernel keeps as two whole numbers of microseconds.
+const CPU_TOLERANCE: f64 = 0.01;
+
+/// Compares what a probe found with what was asked for.
+pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind) -> Judgement {
+    let mut found = Judgement::default();
+    control_groups(report, asked, &mut found);
+    privileges(report, asked, &mut found);
+    surroundings(report, &mut found);
+    if report.nofile > u64::from(asked.nofile) {
+        let why = match kind {
+            EngineKind::Docker => "",
+            EngineKind::Podman => " (Podman ignores this one up to 5.4)",
+        };
+        found.warnings.push(format!(
+            "open files: {} are allowed instead of {}{why}; the checker lowers them itself",
+            report.nofile, asked.nofile
+        ));
+    }
+    found
+}
+
+/// What to tell an operator whose engine lacks required limits.
+pub(crate) fn advice(missing: &[String]) -> String {
+    let list = missing.join("; ");
+    let delegated = missing
+        .iter()
+        .any(|limit| limit.starts_with("memory") || limit.starts_with("pids"));
+    if delegated {
+        format!("limits are not in force: {list}. Memory and pids: {DELEGATION}")
+    } else {
+        format!("limits are not in force: {list}")
+    }
+}
+
+fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) {
+    require(
+        at_most(report.memory_max_bytes, u64::from(asked.memory_bytes)),
+        format!(
+            "memory: {:?} instead of {} bytes",
+            report.memory_max_bytes, asked.memory_bytes
+        ),
+        found,
+    );
+    require(
+        at_most(report.pids_max, u64::from(asked.pids_max)),
+        format!("pids: {:?} instead of {}", report.pids_max, asked.pids_max),
+        found,
+    );
+    match report.swap_max_bytes {
+        Some(0) => {}
+        Some(bytes) => found
+            .missing
+            .push(format!("memory: {bytes} bytes of swap on top")),
+        // Kernels that don't account for swap can't limit it, and say nothing about it.
+        None => found
+            .warnings
+            .push("swap: can't be limited here; turn it off on this machine".to_owned()),
+    }
+    let cpu_asked = f64::from(asked.cpu_milli) / 1000.0;
+    if report
+        .cpu_max
+        .is_none_or(|cpus| cpus > cpu_asked + CPU_TOLERANCE)
+    {
+        found.warnings.push(format!(
+            "cpu: {:?} instead of {cpu_asked}: checks may take all CPUs; {DELEGATION}",
+            report.cpu_max
+        ));
+    }
+}
+
+fn privileges(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) {
+    require(
+        (report.uid, report.gid) == (asked.user, asked.group),
+        format!(
+            "user: {}:{} instead of {}:{}",
+            report.uid, report.gid, asked.user, asked.group
+        ),
+        found,
+    );
+    require(
+        no_bits(&report.capabilities) && no_bits(&report.bounding),
+        format!(
+            "capabilities: {} and {} in the bounding set instead of none",
+            report.capabilities, report.bounding
+        ),
+        found,
+    );
+    require(
+        report.no_new_privileges,
+        "no-new-privileges is not set".to_owned(),
+        found,
+    );
+    require(
+        report.seccomp == 2,
+        format!("seccomp: mode {} instead of 2, a filter", report.seccomp),
+        found,
+    );
+}
+
+fn surroundings(report: &ProbeReport, found: &mut Judgement) {
+    require(
+        report.read_only_root,
+        "the root is not read-only".to_owned(),
+        found,
+    );
+    require(
+        report.writable.is_empty(),
+        format!("files can be written in {}", report.writable.join(", ")),
+        found,
+    );
+    let interfaces: Vec<_> = report
+        .interfaces
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !INTERFACES_OF_NONE.contains(name))
+        .collect();
+    require(
+        interfaces.is_empty() && report.routes == 0 && report.addresses_outside_loopback == 0,
+        format!(
+            "network: interfaces {interfaces:?}, {} routes, {} addresses instead of none",
+            report.routes, report.addresses_outside_loopback
+        ),
+        found,
+    );
+    require(
+        report.egress_files.is_empty(),
+        format!(
+            "{} files in the egress directory of a container without one",
+            report.egress_files.len()
+        ),
+        found,
+    );
+}
+
+fn require(in_force: bool, otherwise: String, found: &mut Judgement) {
+    if !in_force {
+        found.missing.push(otherwise);
+    }
+}
+
+fn at_most(found: Option<u64>, asked: u64) -> bool {
+    found.is_some_and(|found| found <= asked)
+}
+
+fn no_bits(hexadecimal: &str) -> bool {
+    !hexadecimal.is_empty() && hexadecimal.bytes().all(|digit| digit == b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> ProbeReport {
+        ProbeReport {
+            uid: 64321,
+            gid: 64321,
+            capabilities: "0000000000000000".to_owned(),
+            bounding: "0000000000000000".to_owned(),
+            no_new_privileges: true,
+            seccomp: 2,
+            memory_max_bytes: Some(64 << 20),
+            swap_max_bytes: Some(0),
+            pids_max: Some(16),
+            cpu_max: Some(0.5),
+            nofile: 64,
+            read_only_root: true,
+            writable: Vec::new(),
+            interfaces: vec!["lo".to_owned(), "sit0".to_owned()],
+            routes: 0,
+            addresses_outside_loopback: 0,
+            egress_files: Vec::new(),
+        }
+    }
+
+    /// Expects this many missing and these warnings' first words.
+    fn check(change: impl FnOnce(&mut ProbeReport), missing: &[&str], warnings: &[&str]) {
+        let mut report = sound();
+        change(&mut report);
+        let found = judge(&report, &Confinement::default(), EngineKind::Docker);
+        let starts = |list: &[String], expect: &[&str]| {
+            list.len() == expect.len()
+                && list
+                    .iter()
+                    .zip(expect)
+                    .all(|(is, should)| is.starts_with(should))
+        };
+        assert!(
+            starts(&found.missing, missing) && starts(&found.warnings, warnings),
+            "{report:?} is judged {found:?}, not {missing:?} {warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_sound_container_passes() {
+        check(|_| {}, &[], &[]);
+    }
+
+    #[test]
+    fn every_required_limit_is_required() {
+        check(|r| r.memory_max_bytes = None, &["memory"], &[]);
+        check(
+            |r| r.memory_max_bytes = Some((64 << 20) + 1),
+            &["memory"],
+            &[],
+        );
+        check(|r| r.swap_max_bytes = Some(1), &["memory"], &[]);
+        check(|r| r.pids_max = None, &["pids"], &[]);
+        check(|r| r.pids_max = Some(17), &["pids"], &[]);
+        check(|r| r.uid = 0, &["user"], &[]);
+        check(|r| r.gid = 0, &["user"], &[]);
+        check(
+            |r| r.capabilities = "0000000000000001".to_owned(),
+            &["capabilities"],
+            &[],
+        );
+        check(
+            |r| r.bounding = "00000000a80425fb".to_owned(),
+            &["capabilities"],
+            &[],
+        );
+        check(|r| r.bounding.clear(), &["capabilities"], &[]);
+        check(|r| r.no_new_privileges = false, &["no-new-privileges"], &[]);
+        check(|r| r.seccomp = 0, &["seccomp"], &[]);
+        check(|r| r.read_only_root = false, &["the root"], &[]);
+        check(
+            |r| r.writable = vec!["/tmp".to_owned()],
+            &["files can be written in /tmp"],
+            &[],
+        );
+        check(|r| r.interfaces.push("eth0".to_owned()), &["network"], &[]);
+        check(|r| r.routes = 1, &["network"], &[]);
+        check(|r| r.addresses_outside_loopback = 1, &["network"], &[]);
+        check(
+            |r| r.egress_files.push("https.sock".to_owned()),
+            &["1 files"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn optional_limits_are_said() {
+        check(|r| r.cpu_max = None, &[], &["cpu"]);
+        check(|r| r.cpu_max = Some(2.0), &[], &["cpu"]);
+        check(|r| r.nofile = 524_288, &[], &["open files"]);
+        check(|r| r.swap_max_bytes = None, &[], &["swap"]);
+    }
+
+    #[test]
+    fn missing_control_groups_come_with_the_way_out() {
+        assert!(advice(&["memory: None".to_owned()]).contains("Delegate=cpu memory pids"));
+        assert!(!advice(&["seccomp: mode 0".to_owned()]).contains("Delegate"));
+    }
+}

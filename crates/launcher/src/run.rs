@@ -1,0 +1,258 @@
+//! One container's life: create → attach → start → stream → wait → inspect (invariant I4). Its removal is the caller's, after the report.
+//!
+//! In: a [`Spec`], the signals that may end it early, the reader of its output. Out: an [`Outcome`]. Nothing here waits without a bound: the
+//! calls have the settings' time-outs, and from the start on the deadline stands over reading, writing and waiting alike, so that neither a
+//! container that never ends nor a reader that stands still holds it.
+
+use futures_util::StreamExt as _;
+use protocol::escaped;
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{ContainerId, Engine, EngineError, Output, bounded};
+use crate::frames::{FrameWriter, ReaderGone};
+use crate::settings::Settings;
+use crate::spec::Spec;
+use crate::wire::{End, FaultKind, Killed, LaunchFault};
+
+/// The exit code of a process that SIGKILL ended: 128 + 9. Where we didn't send it, the kernel did, for the memory.
+const EXIT_CODE_KILLED: i64 = 137;
+
+/// Longest message of a fault: an engine's answers may be long, an operator's patience is not.
+const MESSAGE_BYTES_MAX: usize = 500;
+
+/// What may end a container before its time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signals {
+    /// A `kill` request.
+    pub(crate) asked: CancellationToken,
+    /// The reader has gone.
+    pub(crate) gone: CancellationToken,
+    /// The launcher itself is ending.
+    pub(crate) ending: CancellationToken,
+}
+
+/// How a launch came out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The container ran and ended.
+    End(End),
+    /// It could not be run, or not to its end: our fault.
+    Fault(LaunchFault),
+    /// Nobody is there to be told.
+    Gone,
+}
+
+/// Why a container is ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Deadline,
+    Asked,
+    Gone,
+    Ending,
+}
+
+/// Runs a container to its end. `container` holds its id as soon as it has one: whatever the outcome, the caller removes it.
+pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
+    engine: &E,
+    settings: &Settings,
+    spec: &Spec,
+    signals: &Signals,
+    frames: &mut FrameWriter<W>,
+    container: &mut Option<ContainerId>,
+) -> Outcome {
+    let created = bounded("create", settings.start_timeout, engine.create(spec)).await;
+    let id = match created {
+        Ok(id) => container.insert(id).clone(),
+        Err(error) => return create_failed(engine, settings, spec, error).await,
+    };
+    let output = match bounded("attach", settings.start_timeout, engine.attach(&id)).await {
+        Ok(output) => output,
+        Err(error) => return Outcome::Fault(fault(&error)),
+    };
+    // Not interrupted half-way: a start that was let go of may still happen. A stop that came meanwhile is seen right after.
+    if let Err(error) = bounded("start", settings.start_timeout, engine.start(&id)).await {
+        // The time-out may have cut off a start that goes on. The removal, which is by force, ends it.
+        return Outcome::Fault(fault(&error));
+    }
+    let started = Instant::now();
+    let deadline = started.checked_add(settings.life_max()).unwrap_or(started);
+    let ended = until_end(engine, &id, output, frames, stop(signals, deadline)).await;
+    let (exit_code, killed) = match ended {
+        Ended::Itself(Ok(exit_code)) => (exit_code, None),
+        Ended::Itself(Err(error)) => return Outcome::Fault(fault(&error)),
+        Ended::Stopped(stop) => match kill(engine, settings, &id, stop).await {
+            Ok(exit_code) => match stop {
+                Stop::Deadline => (exit_code, Some(Killed::Deadline)),
+                Stop::Asked => (exit_code, Some(Killed::Asked)),
+                Stop::Gone => return Outcome::Gone,
+                Stop::Ending => return Outcome::Fault(ending()),
+            },
+            Err(error) => return Outcome::Fault(fault(&error)),
+        },
+    };
+    let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Outcome::End(End {
+        exit_code,
+        out_of_memory: out_of_memory(engine, settings, &id, exit_code, killed).await,
+        killed,
+        millis,
+    })
+}
+
+/// A failure of the engine as the orchestrator and the operator see it.
+pub(crate) fn fault(error: &EngineError) -> LaunchFault {
+    let (kind, source) = match error {
+        EngineError::Down { source, .. } => (FaultKind::EngineDown, Some(source)),
+        EngineError::TimedOut { .. } => (FaultKind::EngineDown, None),
+        EngineError::Refused { source, .. } | EngineError::Garbled { source, .. } => {
+            (FaultKind::EngineError, Some(source))
+        }
+    };
+    let mut text = error.to_string();
+    let mut cause = source.map(|source| -> &(dyn std::error::Error + 'static) { source.as_ref() });
+    // A client's errors are nested three deep; the bound is for one that is nested in itself.
+    for _ in 0..8 {
+        let Some(error) = cause else { break };
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    LaunchFault {
+        kind,
+        message: escaped(text.as_bytes(), MESSAGE_BYTES_MAX),
+    }
+}
+
+/// The fault of a launcher that is on its way out.
+pub(crate) fn ending() -> LaunchFault {
+    LaunchFault {
+        kind: FaultKind::EngineDown,
+        message: "the launcher is ending".to_owned(),
+    }
+}
+
+/// The fault of an engine without the checker image.
+pub(crate) fn image_missing(image: &str) -> LaunchFault {
+    LaunchFault {
+        kind: FaultKind::ImageMissing,
+        message: format!("the engine has no image {image}: build it, or set the image's name"),
+    }
+}
+
+/// Tells a missing image from other failures by asking, because the engines don't agree on how they say it.
+async fn create_failed<E: Engine>(
+    engine: &E,
+    settings: &Settings,
+    spec: &Spec,
+    error: EngineError,
+) -> Outcome {
+    if matches!(error, EngineError::Refused { .. }) {
+        let present = engine.image_present(&spec.image);
+        if let Ok(false) = bounded("image", settings.call_timeout, present).await {
+            return Outcome::Fault(image_missing(&spec.image));
+        }
+    }
+    Outcome::Fault(fault(&error))
+}
+
+async fn stop(signals: &Signals, deadline: Instant) -> Stop {
+    tokio::select! {
+        biased;
+        () = signals.gone.cancelled() => Stop::Gone,
+        () = signals.ending.cancelled() => Stop::Ending,
+        () = signals.asked.cancelled() => Stop::Asked,
+        () = tokio::time::sleep_until(deadline) => Stop::Deadline,
+    }
+}
+
+/// How a container that was started came to its end.
+enum Ended {
+    /// With this exit code, or the engine failed while it ran.
+    Itself(Result<i64, EngineError>),
+    /// Not yet: it has to be killed. Its output has been dropped.
+    Stopped(Stop),
+}
+
+/// Passes the output on and then waits, until the container has ended or is to be stopped.
+async fn until_end<E: Engine, W: AsyncWrite + Unpin>(
+    engine: &E,
+    id: &ContainerId,
+    output: Output,
+    frames: &mut FrameWriter<W>,
+    stop: impl Future<Output = Stop>,
+) -> Ended {
+    let itself = async {
+        match pass_on(output, frames).await {
+            Passed::All => Ended::Itself(engine.wait(id).await),
+            Passed::Broken(error) => Ended::Itself(Err(error)),
+            Passed::NoReader => Ended::Stopped(Stop::Gone),
+        }
+    };
+    // A stop goes first, so that a flood can't outrun it. The output is dropped with `itself`, hence before any kill: an engine that is asked to
+    // kill a container whose attached stream is held and not read never answers.
+    tokio::select! {
+        biased;
+        stop = stop => Ended::Stopped(stop),
+        ended = itself => ended,
+    }
+}
+
+enum Passed {
+    All,
+    Broken(EngineError),
+    NoReader,
+}
+
+/// Passes the output on, chunk by chunk. A reader that is slow slows the container down: nothing is kept but one chunk.
+async fn pass_on<W: AsyncWrite + Unpin>(mut output: Output, frames: &mut FrameWriter<W>) -> Passed {
+    while let Some(chunk) = output.next().await {
+        match chunk {
+            Ok(chunk) => frames.push(chunk),
+            Err(error) => return Passed::Broken(error),
+        }
+        if let Err(ReaderGone) = frames.flush().await {
+            return Passed::NoReader;
+        }
+    }
+    Passed::All
+}
+
+/// Kills, and waits for the exit code.
+async fn kill<E: Engine>(
+    engine: &E,
+    settings: &Settings,
+    id: &ContainerId,
+    why: Stop,
+) -> Result<i64, EngineError> {
+    tracing::info!(container = %id, ?why, "a check's container is ended");
+    let killed = bounded("kill", settings.call_timeout, engine.kill(id)).await;
+    if let Err(error) = killed {
+        // It may have ended by itself meanwhile, which is refused in different ways; the wait shows.
+        tracing::debug!(container = %id, error = %fault(&error).message, "the kill failed");
+    }
+    bounded("wait", settings.call_timeout, engine.wait(id)).await
+}
+
+async fn out_of_memory<E: Engine>(
+    engine: &E,
+    settings: &Settings,
+    id: &ContainerId,
+    exit_code: i64,
+    killed: Option<Killed>,
+) -> bool {
+    let inspected = bounded("inspect", settings.call_timeout, engine.inspect(id)).await;
+    let flagged = match inspected {
+        Ok(inspection) => inspection.out_of_memory == Some(true),
+        Err(error) => {
+            // No reason to throw away a check that has run: the exit code tells nearly as much.
+            tracing::warn!(container = %id, error = %fault(&error).message, "not inspected");
+            false
+        }
+    };
+    flagged || (exit_code == EXIT_CODE_KILLED && killed.is_none())
+}
+
+#[cfg(test)]
+mod tests;

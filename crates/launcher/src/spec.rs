@@ -1,0 +1,339 @@
+//! A check's container, limit by limit (design §4, invariant I1).
+//!
+//! In: settings, the engine's identity, a check's id and host. Out: a [`Spec`], and [`create_body`], its form in the engines' API.
+//! The id and the host are the only things in it that come from a request: one names a directory and a label, the other is the last argument.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
+    MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+};
+use protocol::{CheckId, Host, limits};
+
+use crate::engine::{EngineKind, Identity};
+use crate::settings::{EgressSource, Settings};
+use crate::{docker, podman};
+
+/// Label of everything that belongs to an installation; its value is the installation's name.
+pub const LABEL_INSTANCE: &str = "org.fedicensus";
+
+/// Label of a check's container; its value is the check's id. Services of the installation don't carry it and are never reaped.
+pub const LABEL_CHECK: &str = "org.fedicensus.check";
+
+/// Label with the check's host, for people who look at the engine's list.
+pub const LABEL_HOST: &str = "org.fedicensus.host";
+
+/// Label of the probe container, beside [`LABEL_CHECK`].
+pub const LABEL_PROBE: &str = "org.fedicensus.probe";
+
+/// First API version with `VolumeOptions.Subpath`.
+const API_WITH_SUBPATH: (usize, usize) = (1, 45);
+
+/// Podman makes these writable even with a read-only root, so something read-only lies over them on both engines.
+const COVERED_PATHS: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/dev/shm"];
+
+/// The smallest tmpfs there is: a page.
+const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
+
+/// A container to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// Image.
+    pub image: String,
+    /// Arguments to the image's entry point.
+    pub argv: Vec<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]; the probe has nothing there, because only the gateway makes such directories.
+    pub egress: Option<EgressMount>,
+    /// Its limits.
+    pub confinement: Confinement,
+}
+
+/// One check's egress directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EgressMount {
+    /// A directory in a volume, where the engine can mount a part of one.
+    Subpath {
+        /// The volume.
+        volume: String,
+        /// The directory in it: the check's id.
+        directory: String,
+    },
+    /// A path on the engine's machine.
+    Bind(String),
+}
+
+/// Where egress directories are, as the engine at hand mounts them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EgressBase {
+    /// In a volume that can be mounted in part.
+    Volume(String),
+    /// Below a path on the engine's machine.
+    Path(String),
+}
+
+/// The limits of a container. The defaults are the design's; anything weaker is the operator's own decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confinement {
+    /// User id: our own, not `nobody`'s, which others share.
+    pub user: u32,
+    /// Group id.
+    pub group: u32,
+    /// Memory in bytes, and no swap. A check takes some 10 MiB; NodeInfo may be 2 MiB of JSON.
+    pub memory_bytes: u32,
+    /// Processes and threads.
+    pub pids_max: u32,
+    /// Thousandths of a CPU.
+    pub cpu_milli: u32,
+    /// Open files. Podman up to 5.4 ignores it; the checker lowers its own.
+    pub nofile: u32,
+    /// `RLIMIT_NPROC` for Podman. It counts a user's processes over all containers, so it is no limit on a check: set it only, and to
+    /// Podman's own hard limit, where Podman refuses to start a container because its default is higher than that.
+    pub podman_nproc: Option<u32>,
+    /// System calls; `None` leaves the engine's own profile in force, which the probe demands at least.
+    pub seccomp: Option<SeccompProfile>,
+    /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the volumes of sockets.
+    pub selinux_level: Option<String>,
+}
+
+/// A seccomp profile, in the two forms in which it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeccompProfile {
+    /// The profile's JSON: Docker takes it inline.
+    pub json: String,
+    /// Path of a file with the same JSON on the engine's machine: Podman takes nothing else.
+    pub path_on_engine: Option<String>,
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self {
+            user: 64321,
+            group: 64321,
+            memory_bytes: 64 * 1024 * 1024,
+            pids_max: 16,
+            cpu_milli: 500,
+            nofile: 64,
+            podman_nproc: None,
+            seccomp: None,
+            selinux_level: None,
+        }
+    }
+}
+
+impl EgressBase {
+    /// Where this engine finds the egress directories; `mountpoint` is the volume's, if it has one.
+    ///
+    /// - `Some(base)` if it can mount them
+    /// - `None` if the volume is not there
+    pub fn new(
+        source: &EgressSource,
+        identity: &Identity,
+        mountpoint: Option<String>,
+    ) -> Option<Self> {
+        match source {
+            EgressSource::Directory(path) => Some(Self::Path(path.display().to_string())),
+            EgressSource::Volume(volume) => mountpoint.map(|path| {
+                if identity.api >= API_WITH_SUBPATH {
+                    Self::Volume(volume.clone())
+                } else {
+                    Self::Path(path)
+                }
+            }),
+        }
+    }
+
+    /// One check's directory.
+    fn mount(&self, check: &CheckId) -> EgressMount {
+        match self {
+            Self::Volume(volume) => EgressMount::Subpath {
+                volume: volume.clone(),
+                directory: check.to_string(),
+            },
+            Self::Path(path) => {
+                EgressMount::Bind(format!("{}/{check}", path.trim_end_matches('/')))
+            }
+        }
+    }
+}
+
+impl Spec {
+    /// The container of a check.
+    pub fn check(settings: &Settings, base: &EgressBase, check: &CheckId, host: &Host) -> Self {
+        Self {
+            // `--` because no name may ever be read as an option.
+            argv: vec!["--".to_owned(), host.to_string()],
+            labels: BTreeMap::from([
+                (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
+                (LABEL_CHECK.to_owned(), check.to_string()),
+                (LABEL_HOST.to_owned(), host.to_string()),
+            ]),
+            egress: Some(base.mount(check)),
+            image: settings.image.clone(),
+            confinement: settings.confinement.clone(),
+        }
+    }
+
+    /// The container that looks at its own limits: a check's, but for the arguments, a label and the mount, which has no directory yet.
+    pub fn probe(settings: &Settings, check: &CheckId) -> Self {
+        Self {
+            argv: vec!["--probe".to_owned()],
+            labels: BTreeMap::from([
+                (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
+                (LABEL_CHECK.to_owned(), check.to_string()),
+                (LABEL_PROBE.to_owned(), "limits".to_owned()),
+            ]),
+            egress: None,
+            image: settings.image.clone(),
+            confinement: settings.confinement.clone(),
+        }
+    }
+}
+
+/// The labels by which all containers of an installation's checks are found, and no others.
+pub fn check_labels(instance: &str) -> [String; 2] {
+    [
+        format!("{LABEL_INSTANCE}={instance}"),
+        LABEL_CHECK.to_owned(),
+    ]
+}
+
+/// The body of the engines' create call.
+pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
+    let confinement = &spec.confinement;
+    ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        cmd: Some(spec.argv.clone()),
+        env: Some(Vec::new()),
+        labels: Some(spec.labels.clone().into_iter().collect()),
+        user: Some(format!("{}:{}", confinement.user, confinement.group)),
+        // The engine would otherwise name it by its id, which nothing inside needs to know.
+        hostname: Some("check".to_owned()),
+        domainname: Some(String::new()),
+        attach_stdin: Some(false),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(false),
+        stdin_once: Some(false),
+        // With a terminal there would be one stream instead of two.
+        tty: Some(false),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        host_config: Some(host_config(spec, kind)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+/// The part of the body that confines.
+fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
+    let confinement = &spec.confinement;
+    let memory = i64::from(confinement.memory_bytes);
+    HostConfig {
+        network_mode: Some("none".to_owned()),
+        readonly_rootfs: Some(true),
+        tmpfs: Some(covers()),
+        mounts: Some(spec.egress.iter().map(mount).collect()),
+        privileged: Some(false),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(security_options(confinement, kind)),
+        memory: Some(memory),
+        // Memory and swap together: equal to memory, there is no swap.
+        memory_swap: Some(memory),
+        pids_limit: Some(i64::from(confinement.pids_max)),
+        nano_cpus: Some(i64::from(confinement.cpu_milli).saturating_mul(1_000_000)),
+        ulimits: Some(ulimits(confinement, kind)),
+        ipc_mode: Some("none".to_owned()),
+        // A log driver would write to the disk what hosts make checkers print.
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("none".to_owned()),
+            config: None,
+        }),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
+        // Removed by us: with auto-remove, exit codes and the out-of-memory flag get lost.
+        auto_remove: Some(false),
+        init: Some(false),
+        publish_all_ports: Some(false),
+        ..HostConfig::default()
+    }
+}
+
+fn covers() -> HashMap<String, String> {
+    COVERED_PATHS
+        .iter()
+        .map(|path| ((*path).to_owned(), COVER_OPTIONS.to_owned()))
+        .collect()
+}
+
+fn mount(egress: &EgressMount) -> Mount {
+    let common = Mount {
+        target: Some(limits::EGRESS_MOUNT.to_owned()),
+        read_only: Some(true),
+        ..Mount::default()
+    };
+    match egress {
+        EgressMount::Subpath { volume, directory } => Mount {
+            typ: Some(MountType::VOLUME),
+            source: Some(volume.clone()),
+            volume_options: Some(MountVolumeOptions {
+                no_copy: Some(true),
+                subpath: Some(directory.clone()),
+                ..MountVolumeOptions::default()
+            }),
+            ..common
+        },
+        // A mount, not an entry of `Binds`: those make a directory that is not there, and a check without its socket would start.
+        // The propagation is the engine's own choice: `rprivate`, but Docker demands `rslave` for what lies in its own folder, as volumes do.
+        // Neither lets a mount out of the container.
+        EgressMount::Bind(path) => Mount {
+            typ: Some(MountType::BIND),
+            source: Some(path.clone()),
+            ..common
+        },
+    }
+}
+
+fn security_options(confinement: &Confinement, kind: EngineKind) -> Vec<String> {
+    let mut options = vec!["no-new-privileges:true".to_owned()];
+    if let Some(profile) = &confinement.seccomp {
+        options.extend(match kind {
+            EngineKind::Docker => docker::seccomp(profile),
+            EngineKind::Podman => podman::seccomp(profile),
+        });
+    }
+    if let Some(level) = &confinement.selinux_level {
+        options.push(format!("label=level:{level}"));
+    }
+    options
+}
+
+fn ulimits(confinement: &Confinement, kind: EngineKind) -> Vec<ResourcesUlimits> {
+    let mut all = vec![
+        ulimit("nofile", confinement.nofile),
+        // A core dump would go wherever the engine's machine sends core dumps.
+        ulimit("core", 0),
+    ];
+    match kind {
+        EngineKind::Docker => {}
+        EngineKind::Podman => all.extend(podman::nproc(confinement)),
+    }
+    all
+}
+
+/// An rlimit whose soft and hard values are the same.
+pub(crate) fn ulimit(name: &str, value: u32) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(i64::from(value)),
+        hard: Some(i64::from(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

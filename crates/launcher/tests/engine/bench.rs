@@ -1,0 +1,258 @@
+//! The engine, the image and the folders of a test.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{
+    CreateContainerOptions, InspectContainerOptions, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptions,
+    StartContainerOptions,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures_util::StreamExt as _;
+use launcher::wire::{End, FaultKind, LaunchFault};
+use launcher::{BollardEngine, Container, EgressSource, Frame, Launcher, LauncherClient, Settings};
+use protocol::{CheckId, Host};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const IMAGE: &str = "localhost/fedicensus-test-victim:latest";
+
+pub(crate) const VOLUME: &str = "fedicensus-test-egress";
+
+pub(crate) struct Bench {
+    pub(crate) docker: Docker,
+    pub(crate) socket: PathBuf,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+pub(crate) struct Running {
+    pub(crate) client: LauncherClient,
+    pub(crate) egress: PathBuf,
+    shutdown: CancellationToken,
+    keeping: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) end: Option<End>,
+    pub(crate) fault: Option<LaunchFault>,
+}
+
+impl Bench {
+    pub(crate) async fn new(socket: PathBuf) -> Self {
+        let path = socket.to_str().unwrap();
+        let docker = Docker::connect_with_unix(path, 60, API_DEFAULT_VERSION)
+            .unwrap()
+            .negotiate_version()
+            .await
+            .unwrap();
+        let bench = Self {
+            docker,
+            socket,
+            folder: tempfile::tempdir().unwrap(),
+        };
+        bench.make_image().await;
+        bench
+    }
+
+    async fn make_image(&self) {
+        let binary = self.folder.path().join("victim");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/victim.rs");
+        let compiled = Command::new("rustc")
+            .args([
+                "--edition=2024",
+                "-O",
+                "-Cpanic=abort",
+                "-Ctarget-feature=+crt-static",
+                "-o",
+            ])
+            .arg(&binary)
+            .arg(source)
+            .status()
+            .unwrap();
+        assert!(compiled.success());
+        let tar = Command::new("tar")
+            .args(["--create", "--directory"])
+            .arg(self.folder.path())
+            .arg("victim")
+            .output()
+            .unwrap();
+        assert!(tar.status.success());
+        let options = bollard::query_parameters::CreateImageOptionsBuilder::default()
+            .from_src("-")
+            .repo(IMAGE)
+            .changes(vec![
+                "ENTRYPOINT [\"/victim\"]".to_owned(),
+                "LABEL org.fedicensus=test".to_owned(),
+            ])
+            .build();
+        let body = bollard::body_full(tar.stdout.into());
+        let mut made = Box::pin(self.docker.create_image(Some(options), Some(body), None));
+        while let Some(progress) = made.next().await {
+            progress.unwrap();
+        }
+    }
+
+    /// A launcher with an installation's name and a deadline of its own.
+    pub(crate) fn launcher(&self, name: &str, change: impl FnOnce(&mut Settings)) -> Running {
+        let egress = self.folder.path().join(name);
+        std::fs::create_dir_all(&egress).unwrap();
+        let mut settings = Settings {
+            image: IMAGE.to_owned(),
+            egress: EgressSource::Directory(egress.clone()),
+            instance: format!("test-{name}"),
+            deadline: Duration::from_secs(30),
+            grace: Duration::ZERO,
+            ..Settings::default()
+        };
+        change(&mut settings);
+        self.launcher_at(&self.socket, settings, egress)
+    }
+
+    pub(crate) fn launcher_at(
+        &self,
+        socket: &std::path::Path,
+        settings: Settings,
+        egress: PathBuf,
+    ) -> Running {
+        let launcher = Launcher::new(settings, BollardEngine::new(socket));
+        let client = LauncherClient::in_process(&launcher);
+        let shutdown = CancellationToken::new();
+        let keeping = tokio::spawn({
+            let shutdown = shutdown.clone();
+            async move { launcher.keep(shutdown).await }
+        });
+        Running {
+            client,
+            egress,
+            shutdown,
+            keeping,
+        }
+    }
+
+    /// The containers that carry all these labels, running or not.
+    pub(crate) async fn containers(&self, labels: &[&str]) -> Vec<String> {
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&[("label", labels.to_vec())].into())
+            .build();
+        let listed = self.docker.list_containers(Some(options)).await.unwrap();
+        listed.into_iter().filter_map(|found| found.id).collect()
+    }
+
+    pub(crate) async fn until_gone(&self, labels: &[&str]) {
+        let start = Instant::now();
+        while !self.containers(labels).await.is_empty() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{labels:?} stay");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// A container that a launcher of a former life might have left.
+    pub(crate) async fn leave_behind(&self, labels: &[(&str, &str)]) {
+        let body = ContainerCreateBody {
+            image: Some(IMAGE.to_owned()),
+            cmd: Some(vec!["--".to_owned(), "stay.example".to_owned()]),
+            labels: Some(
+                labels
+                    .iter()
+                    .map(|(k, v)| ((*k).into(), (*v).into()))
+                    .collect(),
+            ),
+            network_disabled: Some(true),
+            ..ContainerCreateBody::default()
+        };
+        let options = None::<CreateContainerOptions>;
+        let made = self.docker.create_container(options, body).await.unwrap();
+        let options = None::<StartContainerOptions>;
+        self.docker
+            .start_container(&made.id, options)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn clean_up(&self) {
+        for id in self.containers(&["org.fedicensus"]).await {
+            let options = None::<InspectContainerOptions>;
+            let found = self.docker.inspect_container(&id, options).await;
+            let image = found.ok().and_then(|found| found.config?.image);
+            if image.as_deref() == Some(IMAGE) {
+                let force = RemoveContainerOptionsBuilder::default().force(true).build();
+                self.docker.remove_container(&id, Some(force)).await.ok();
+            }
+        }
+        let options = None::<RemoveVolumeOptions>;
+        self.docker.remove_volume(VOLUME, options).await.ok();
+        let force = RemoveImageOptionsBuilder::default().force(true).build();
+        self.docker
+            .remove_image(IMAGE, Some(force), None)
+            .await
+            .unwrap();
+    }
+}
+
+impl Running {
+    /// Launches a container that behaves so, with an egress directory of its own.
+    pub(crate) async fn launch(&self, behaviour: &str) -> (CheckId, Container) {
+        let check = check();
+        std::fs::create_dir(self.egress.join(check.as_str())).unwrap();
+        (check.clone(), self.launch_as(&check, behaviour).await)
+    }
+
+    pub(crate) async fn launch_as(&self, check: &CheckId, behaviour: &str) -> Container {
+        let host = Host::parse(&format!("{behaviour}.victim.example")).unwrap();
+        self.client.launch(check, &host).await.unwrap()
+    }
+
+    pub(crate) async fn report(&self, behaviour: &str) -> Report {
+        read(self.launch(behaviour).await.1).await
+    }
+
+    pub(crate) async fn shut_down(self) {
+        self.shutdown.cancel();
+        self.keeping.await.unwrap();
+    }
+}
+
+impl Report {
+    pub(crate) fn ended(&self) -> End {
+        self.end.unwrap_or_else(|| panic!("{self:?}"))
+    }
+
+    pub(crate) fn fault(&self) -> FaultKind {
+        self.fault
+            .as_ref()
+            .unwrap_or_else(|| panic!("{self:?}"))
+            .kind
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+}
+
+pub(crate) async fn read(mut container: Container) -> Report {
+    let mut report = Report::default();
+    loop {
+        match container.next().await.unwrap() {
+            Frame::Stdout(bytes) => report.stdout.extend_from_slice(&bytes),
+            Frame::Stderr(bytes) => report.stderr.extend_from_slice(&bytes),
+            Frame::End(end) => {
+                report.end = Some(end);
+                return report;
+            }
+            Frame::Fault(fault) => {
+                report.fault = Some(fault);
+                return report;
+            }
+        }
+    }
+}
+
+pub(crate) fn check() -> CheckId {
+    CheckId::from_random(rand::random())
+}

@@ -1,0 +1,363 @@
+//! What the launcher promises, asked of the engine itself.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bollard::models::VolumeCreateRequest;
+use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
+use launcher::wire::{FaultKind, Killed};
+use launcher::{EgressSource, Frame, Settings};
+
+use crate::bench::{Bench, IMAGE, VOLUME, check, read};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_launcher_keeps_its_promises_on_a_real_engine() {
+    let Some(socket) = std::env::var_os("FEDICENSUS_TEST_ENGINE") else {
+        println!("skipped: FEDICENSUS_TEST_ENGINE names no engine's socket");
+        return;
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter("launcher=info")
+        .with_test_writer()
+        .init();
+    let bench = std::sync::Arc::new(Bench::new(PathBuf::from(socket)).await);
+    let told = tokio::spawn({
+        let bench = std::sync::Arc::clone(&bench);
+        async move { tell(&bench).await }
+    })
+    .await;
+    bench.clean_up().await;
+    told.unwrap();
+}
+
+async fn tell(bench: &Bench) {
+    streams_and_exit_codes_come_through(bench).await;
+    memory_pids_and_files_are_limited(bench).await;
+    the_egress_directory_is_all_there_is(bench).await;
+    no_container_outlives_its_deadline(bench).await;
+    a_kill_ends_what_ignores_signals(bench).await;
+    a_reader_that_stands_still_holds_nothing(bench).await;
+    a_reader_that_goes_takes_its_container_along(bench).await;
+    the_engine_was_told_the_whole_specification(bench).await;
+    the_reaper_takes_checks_of_its_own_only(bench).await;
+    an_engine_that_comes_late_is_found(bench).await;
+    what_is_missing_is_a_fault(bench).await;
+    a_volume_is_mounted_by_its_one_directory(bench).await;
+    eight_at_once_all_end_as_they_should(bench).await;
+}
+
+async fn streams_and_exit_codes_come_through(bench: &Bench) {
+    let running = bench.launcher("codes", |_| {});
+    let hello = running.report("hello").await;
+    assert_eq!(hello.stdout, b"out without newline", "{hello:?}");
+    assert_eq!(hello.stderr, b"err without newline");
+    let end = hello.ended();
+    assert_eq!(
+        (end.exit_code, end.out_of_memory, end.killed),
+        (0, false, None)
+    );
+    assert_eq!(running.report("seven").await.ended().exit_code, 7);
+    let status = running.client.status().await.unwrap();
+    println!("{status:?}");
+    assert_eq!((status.launches_total, status.trouble), (2, None));
+    let environment = running.report("environment").await;
+    assert!(
+        !environment.text().contains("fedicensus"),
+        "{environment:?}"
+    );
+    bench.until_gone(&["org.fedicensus=test-codes"]).await;
+    running.shut_down().await;
+}
+
+async fn memory_pids_and_files_are_limited(bench: &Bench) {
+    let running = bench.launcher("limits", |_| {});
+    let end = running.report("eat").await.ended();
+    assert_eq!(
+        (end.exit_code, end.out_of_memory, end.killed),
+        (137, true, None)
+    );
+    let threads: u32 = running
+        .report("threads")
+        .await
+        .text()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(threads <= 16, "{threads}");
+    let written = running.report("write").await;
+    assert!(!written.text().contains("true"), "{}", written.text());
+    running.shut_down().await;
+}
+
+async fn the_egress_directory_is_all_there_is(bench: &Bench) {
+    let running = bench.launcher("egress", |_| {});
+    let id = check();
+    for other in [id.as_str(), check().as_str()] {
+        std::fs::create_dir(running.egress.join(other)).unwrap();
+    }
+    let path = running.egress.join(id.as_str()).join("https.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&path, everybody).unwrap();
+    let answering = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"reached"));
+    let report = read(running.launch_as(&id, "egress").await).await;
+    assert_eq!(
+        report.text(),
+        "file https.sock\nsaid reached\n",
+        "{report:?}"
+    );
+    answering.join().unwrap().unwrap();
+    running.shut_down().await;
+}
+
+async fn no_container_outlives_its_deadline(bench: &Bench) {
+    let running = bench.launcher("deadline", |settings| {
+        settings.deadline = Duration::from_secs(2)
+    });
+    for behaviour in ["spin", "stay"] {
+        let end = running.report(behaviour).await.ended();
+        assert_eq!((end.exit_code, end.killed), (137, Some(Killed::Deadline)));
+        assert!(!end.out_of_memory);
+        println!("{behaviour}: {} ms for a deadline of 2000", end.millis);
+        assert!((2000..5000).contains(&end.millis), "{end:?}");
+    }
+    running.shut_down().await;
+}
+
+async fn a_kill_ends_what_ignores_signals(bench: &Bench) {
+    let running = bench.launcher("kill", |_| {});
+    let (id, container) = running.launch("stay").await;
+    while !running.client.list().await.unwrap().contains(&id) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(running.client.kill(&id).await.unwrap());
+    let end = read(container).await.ended();
+    assert_eq!((end.exit_code, end.killed), (137, Some(Killed::Asked)));
+    running.shut_down().await;
+}
+
+async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
+    let running = bench.launcher("still", |settings| {
+        settings.deadline = Duration::from_secs(2);
+        settings.call_timeout = Duration::from_secs(4);
+    });
+    let (_id, mut container) = running.launch("flood").await;
+    assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let report = read(container).await;
+    println!(
+        "flood: {} bytes held back, {:?}",
+        report.stderr.len(),
+        report.end
+    );
+    assert_eq!(report.ended().killed, Some(Killed::Deadline));
+    assert!(report.stderr.len() < 1 << 20, "back-pressure, not memory");
+    let (_id, container) = running.launch("flood").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    bench.until_gone(&["org.fedicensus=test-still"]).await;
+    drop(container);
+    running.shut_down().await;
+}
+
+async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
+    let running = bench.launcher("gone", |_| {});
+    for behaviour in ["flood", "stay"] {
+        let (_id, container) = running.launch(behaviour).await;
+        while bench
+            .containers(&["org.fedicensus=test-gone", "org.fedicensus.host"])
+            .await
+            .is_empty()
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let before = Instant::now();
+        drop(container);
+        bench.until_gone(&["org.fedicensus=test-gone"]).await;
+        println!("{behaviour}: gone {:?} after its reader", before.elapsed());
+    }
+    running.shut_down().await;
+}
+
+async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
+    let running = bench.launcher("told", |_| {});
+    let (id, container) = running.launch("stay").await;
+    let label = format!("org.fedicensus.check={id}");
+    let found = loop {
+        if let Some(found) = bench.containers(&[&label]).await.pop() {
+            break found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let told = bench
+        .docker
+        .inspect_container(&found, None::<InspectContainerOptions>)
+        .await
+        .unwrap();
+    let config = told.config.unwrap();
+    assert_eq!(config.user.as_deref(), Some("64321:64321"));
+    assert_eq!(config.cmd.unwrap(), ["--", "stay.victim.example"]);
+    assert_eq!((config.tty, config.open_stdin), (Some(false), Some(false)));
+    assert_eq!(
+        config.labels.unwrap()["org.fedicensus.host"],
+        "stay.victim.example"
+    );
+    let host = told.host_config.unwrap();
+    assert_eq!(host.network_mode.as_deref(), Some("none"));
+    assert_eq!(host.readonly_rootfs, Some(true));
+    assert_eq!(host.cap_drop.map(|caps| caps.is_empty()), Some(false));
+    assert_eq!(host.cap_add.unwrap_or_default(), [""; 0]);
+    assert!(host.security_opt.unwrap()[0].starts_with("no-new-privileges"));
+    assert_eq!(
+        (host.memory, host.memory_swap),
+        (Some(64 << 20), Some(64 << 20))
+    );
+    assert_eq!(
+        (host.pids_limit, host.nano_cpus),
+        (Some(16), Some(500_000_000))
+    );
+    assert_eq!(host.ipc_mode.as_deref(), Some("none"));
+    assert_eq!(host.log_config.unwrap().typ.as_deref(), Some("none"));
+    assert_eq!(
+        (host.auto_remove, host.privileged),
+        (Some(false), Some(false))
+    );
+    assert_eq!(host.tmpfs.unwrap().len(), 4);
+    let mounts = told.mounts.unwrap();
+    let egress: Vec<_> = mounts
+        .iter()
+        .filter(|mount| mount.destination.as_deref() == Some("/egress"))
+        .collect();
+    assert_eq!(egress.len(), 1);
+    assert_eq!(egress[0].rw, Some(false));
+    drop(container);
+    running.shut_down().await;
+}
+
+async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
+    let id = check();
+    bench
+        .leave_behind(&[
+            ("org.fedicensus", "test-reap"),
+            ("org.fedicensus.check", id.as_str()),
+        ])
+        .await;
+    bench
+        .leave_behind(&[
+            ("org.fedicensus", "test-reap"),
+            ("org.fedicensus.service", "gateway"),
+        ])
+        .await;
+    bench
+        .leave_behind(&[
+            ("org.fedicensus", "test-other"),
+            ("org.fedicensus.check", id.as_str()),
+        ])
+        .await;
+    let running = bench.launcher("reap", |_| {});
+    assert_eq!(running.report("hello").await.ended().exit_code, 0);
+    assert_eq!(running.client.status().await.unwrap().reaped_total, 1);
+    bench
+        .until_gone(&["org.fedicensus=test-reap", "org.fedicensus.host"])
+        .await;
+    assert_eq!(
+        bench.containers(&["org.fedicensus=test-reap"]).await.len(),
+        1,
+        "the service stays"
+    );
+    assert_eq!(
+        bench.containers(&["org.fedicensus=test-other"]).await.len(),
+        1
+    );
+    running.shut_down().await;
+}
+
+async fn an_engine_that_comes_late_is_found(bench: &Bench) {
+    let socket = bench.folder.path().join("late.sock");
+    let egress = bench.folder.path().join("late");
+    std::fs::create_dir(&egress).unwrap();
+    let settings = Settings {
+        image: IMAGE.to_owned(),
+        egress: EgressSource::Directory(egress.clone()),
+        instance: "test-late".to_owned(),
+        ..Settings::default()
+    };
+    let running = bench.launcher_at(&socket, settings, egress);
+    assert_eq!(running.report("hello").await.fault(), FaultKind::EngineDown);
+    std::os::unix::fs::symlink(&bench.socket, &socket).unwrap();
+    let start = Instant::now();
+    while running.report("hello").await.fault.is_some() {
+        assert!(start.elapsed() < Duration::from_secs(15));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    println!("found {:?} after it came", start.elapsed());
+    running.shut_down().await;
+}
+
+async fn what_is_missing_is_a_fault(bench: &Bench) {
+    let running = bench.launcher("image", |settings| {
+        "localhost/fedicensus-test-nothing:latest".clone_into(&mut settings.image);
+    });
+    assert_eq!(
+        running.report("hello").await.fault(),
+        FaultKind::ImageMissing
+    );
+    running.shut_down().await;
+    let running = bench.launcher("directory", |_| {});
+    let report = read(running.launch_as(&check(), "hello").await).await;
+    assert_eq!(report.fault(), FaultKind::EngineError, "{report:?}");
+    println!("{:?}", report.fault);
+    bench.until_gone(&["org.fedicensus=test-directory"]).await;
+    running.shut_down().await;
+    let running = bench.launcher("volume", |settings| {
+        settings.egress = EgressSource::Volume("fedicensus-test-nothing".to_owned());
+    });
+    assert_eq!(
+        running.report("hello").await.fault(),
+        FaultKind::EngineError
+    );
+    running.shut_down().await;
+}
+
+async fn a_volume_is_mounted_by_its_one_directory(bench: &Bench) {
+    let request = VolumeCreateRequest {
+        name: Some(VOLUME.to_owned()),
+        labels: Some([("org.fedicensus".to_owned(), "test".to_owned())].into()),
+        ..VolumeCreateRequest::default()
+    };
+    let volume = bench.docker.create_volume(request).await.unwrap();
+    let id = check();
+    let directory = PathBuf::from(&volume.mountpoint).join(id.as_str());
+    if std::fs::create_dir(&directory).is_ok() {
+        std::fs::write(directory.join("order.json"), b"{}").unwrap();
+        let running = bench.launcher("volume", |settings| {
+            settings.egress = EgressSource::Volume(VOLUME.to_owned());
+        });
+        let report = read(running.launch_as(&id, "egress").await).await;
+        assert_eq!(report.text(), "file order.json\n", "{report:?}");
+        running.shut_down().await;
+        bench.until_gone(&["org.fedicensus=test-volume"]).await;
+    } else {
+        println!("skipped: {} is not for us to write", volume.mountpoint);
+    }
+    bench
+        .docker
+        .remove_volume(VOLUME, None::<RemoveVolumeOptions>)
+        .await
+        .unwrap();
+}
+
+async fn eight_at_once_all_end_as_they_should(bench: &Bench) {
+    let running = bench.launcher("many", |_| {});
+    let start = Instant::now();
+    for _ in 0..5 {
+        let all = (0..8).map(|_| running.report("seven"));
+        for report in futures_util::future::join_all(all).await {
+            assert_eq!(report.ended().exit_code, 7, "{report:?}");
+        }
+    }
+    println!("40 containers, 8 at once: {:?}", start.elapsed());
+    running.shut_down().await;
+    bench.until_gone(&["org.fedicensus=test-many"]).await;
+}
