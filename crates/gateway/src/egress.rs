@@ -145,9 +145,7 @@ struct Way {
 /// Accepts until the budget of connections or time is used up or the check is over; then everything is dropped.
 async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
     let budget = way.shared.settings.budget;
-    let deadline = Instant::now()
-        .checked_add(budget.time_max)
-        .unwrap_or_else(Instant::now);
+    let mut deadline = from_now(budget.unused_max);
     let mut listener = Some(listener);
     let mut connections = JoinSet::new();
     let mut accepted: u32 = 0;
@@ -180,6 +178,9 @@ async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
             }
             incoming = next => match incoming {
                 Ok((checker, _)) if accepted < budget.connections_max => {
+                    if accepted == 0 {
+                        deadline = from_now(budget.time_max);
+                    }
                     accepted = accepted.saturating_add(1);
                     connections.spawn(carry(Arc::clone(&way), checker));
                 }
@@ -195,6 +196,11 @@ async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
             },
         }
     }
+}
+
+fn from_now(duration: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(duration).unwrap_or(now)
 }
 
 /// The life of one connection.

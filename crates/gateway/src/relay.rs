@@ -212,6 +212,7 @@ mod tests {
             bytes_down_max,
             connections_max: 1,
             time_max: Duration::from_secs(1),
+            unused_max: Duration::from_secs(1),
         })
     }
 

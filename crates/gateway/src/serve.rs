@@ -305,7 +305,11 @@ async fn hold_open(
     };
     let pinned = egress.pinned();
     say(writer, &answer).await?;
-    let patience = shared.settings.budget.time_max.saturating_add(CLOSE_GRACE);
+    let budget = shared.settings.budget;
+    let patience = budget
+        .unused_max
+        .saturating_add(budget.time_max)
+        .saturating_add(CLOSE_GRACE);
     let Ok(request) = tokio::time::timeout(patience, lines::read(reader)).await else {
         tracing::error!(host = %wanted.host, check.id = %wanted.check, "an egress was never closed");
         return Ok(());

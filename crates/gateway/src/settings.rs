@@ -52,8 +52,11 @@ pub struct BudgetLimits {
     pub bytes_down_max: u64,
     /// Connections that the checker makes, refused ones included. Default [`limits::EGRESS_CONNECTIONS_MAX`].
     pub connections_max: u32,
-    /// From `ready` to the end of all connections. Default 75 s: a check's 60 s and the time that an engine needs to start and to kill.
+    /// From the checker's first connection to the end of all. Default 75 s: a check's 60 s and the time that an engine needs to kill.
     pub time_max: Duration,
+    /// From `ready` to the checker's first connection. Default 300 s: a host waits that long for a place among the containers when all of them
+    /// hang on slow ones, and its wait must never be taken off its own time.
+    pub unused_max: Duration,
 }
 
 /// The least time between two visits (design §8).
@@ -99,6 +102,7 @@ impl Default for BudgetLimits {
             bytes_down_max: limits::EGRESS_BYTES_DOWN_MAX,
             connections_max: limits::EGRESS_CONNECTIONS_MAX,
             time_max: Duration::from_secs(75),
+            unused_max: Duration::from_secs(300),
         }
     }
 }
@@ -169,6 +173,7 @@ impl Settings {
             self.dial_timeout,
             self.dial_address_timeout,
             self.budget.time_max,
+            self.budget.unused_max,
         ];
         let counts_missing = self.open_max == 0
             || self.budget.connections_max == 0

@@ -64,3 +64,26 @@ async fn time_ends_every_connection_of_the_check() {
     let account = egress.close(false).await.unwrap();
     assert_eq!(account.budget_hit, Some(Budget::Time));
 }
+
+/// I5: how long a host waited for a place among the containers is not its own time.
+#[tokio::test]
+async fn time_runs_from_the_first_connection_not_from_the_open() {
+    let host = FakeHost::start("127.0.0.1:0").await;
+    let rig = Rig::start(&host.line("a.lab.test"), |settings| {
+        settings.budget.time_max = Duration::from_millis(1);
+        settings.budget.unused_max = Duration::from_secs(60);
+    })
+    .await;
+    let egress = rig.ready(1, "a.lab.test").await;
+    // The socket still takes a connection long after `time_max`, which only then begins.
+    let unused = tokio::time::timeout(Duration::from_millis(100), std::future::pending::<()>());
+    assert!(unused.await.is_err());
+    let connection = UnixStream::connect(rig.directory(1).join("https.sock")).await;
+    assert!(connection.is_ok());
+    let account = egress.close(false).await.unwrap();
+    assert_ne!(
+        account.budget_hit,
+        Some(Budget::Time),
+        "closed before its time began"
+    );
+}
