@@ -1,2 +1,163 @@
-//! p
-fn main() {}
+//! Arguments → a check or a probe → exit code.
+//!
+//! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
+//! line on stderr.
+#![warn(
+    clippy::as_conversions,
+    clippy::arithmetic_side_effects,
+    clippy::wildcard_enum_match_arm
+)]
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use checker::emit::Emitter;
+use checker::fetch::{Fetcher, Start, Way};
+use checker::limits::Limits;
+use checker::{check, confine, order, probe};
+use clap::Parser;
+use protocol::Host;
+use protocol::limits::EGRESS_MOUNT;
+use protocol::order::AskPeers;
+use tokio::time::Instant;
+
+/// `EX_USAGE` of sysexits.h.
+const EXIT_USAGE: u8 = 64;
+
+/// `EX_SOFTWARE` of sysexits.h.
+const EXIT_OWN_FAILURE: u8 = 70;
+
+/// Checks one host and prints what it found, a JSON object a line.
+///
+/// Exit codes: 0 done, whatever was found; 64 wrong usage; 70 a failure of our own.
+#[derive(Debug, Parser)]
+#[command(name = "fedicensus-checker", version)]
+struct Arguments {
+    /// The host to check.
+    #[arg(required_unless_present = "probe")]
+    host: Option<Host>,
+
+    /// Directory with the egress socket and the order.
+    #[arg(long, value_name = "DIR", default_value = EGRESS_MOUNT, conflicts_with_all = ["direct", "probe"])]
+    egress: PathBuf,
+
+    /// Debug by hand: over the ordinary network, with the system's resolver and no order.
+    #[arg(long, conflicts_with = "probe")]
+    direct: bool,
+
+    /// Who asks, for the user agent.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "direct",
+        default_value = "a check by hand"
+    )]
+    contact: String,
+
+    /// Ask for no peers.
+    #[arg(long, requires = "direct")]
+    no_peers: bool,
+
+    /// Further trust roots, a file of PEM certificates.
+    #[arg(long, value_name = "FILE", requires = "direct")]
+    ca: Option<PathBuf>,
+
+    /// Print the limits found in force and end.
+    #[arg(long, conflicts_with = "host")]
+    probe: bool,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program's entry is the one place that reads the wall clock"
+)]
+fn main() -> ExitCode {
+    let start = Start {
+        instant: Instant::now(),
+        wall: SystemTime::now(),
+    };
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; where they can't be printed there is nobody to tell.
+            error.print().ok();
+            return match error.exit_code() {
+                0 => ExitCode::SUCCESS,
+                _ => ExitCode::from(EXIT_USAGE),
+            };
+        }
+    };
+    match run(arguments, start) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            writeln!(io::stderr(), "fedicensus-checker: {}", chain(&*error)).ok();
+            ExitCode::from(EXIT_OWN_FAILURE)
+        }
+    }
+}
+
+fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
+    let Some(host) = arguments.host else {
+        // Before the limits are lowered, so that it tells the engine's.
+        let report = serde_json::to_string(&probe::probe())?;
+        writeln!(io::stdout(), "{report}")?;
+        return Ok(());
+    };
+    confine::lower_limits()?;
+    let limits = Limits::default();
+    let (mut fetcher, peers) = if arguments.direct {
+        let ca = arguments.ca.as_deref();
+        let ca = ca.map(|path| order::read_file(path, order::CA_BYTES_MAX));
+        let ca = ca.transpose()?;
+        let way = Way::Network;
+        let peers = match arguments.no_peers {
+            true => AskPeers::Skip,
+            false => AskPeers::Ask,
+        };
+        let contact = &arguments.contact;
+        (
+            Fetcher::new(way, &host, contact, ca.as_deref(), limits, start)?,
+            peers,
+        )
+    } else {
+        through_egress(&arguments.egress, &host, limits, start)?
+    };
+    let emitter = Emitter::new(Box::new(io::stdout()), limits.stdout_bytes);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()?;
+    let ended = runtime.block_on(check::run(&mut fetcher, emitter, peers));
+    // A look-up or a parser that still hangs is not waited for: everything was told.
+    runtime.shutdown_background();
+    Ok(ended?)
+}
+
+fn through_egress(
+    directory: &Path,
+    host: &Host,
+    limits: Limits,
+    start: Start,
+) -> Result<(Fetcher, AskPeers), Box<dyn Error>> {
+    let egress = order::read(directory)?;
+    let way = Way::Socket(&egress.socket);
+    let contact = &egress.order.contact;
+    let ca = egress.ca_pem.as_deref();
+    let fetcher = Fetcher::new(way, host, contact, ca, limits, start)?;
+    Ok((fetcher, egress.order.peers))
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(": ");
+        line.push_str(&error.to_string());
+        cause = error.source();
+    }
+    line
+}

@@ -1,0 +1,236 @@
+//! The life of one check, on one screen: hello, robots.txt, NodeInfo, the finding, peers, done (design §7).
+//!
+//! In: a fetcher for one host. Out: events. Refused: nothing that a host can do is an error here; it is a finding. Errors are ours.
+
+use protocol::order::AskPeers;
+use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
+
+use crate::emit::{EmitError, Emitter};
+use crate::fetch::{Accept, Answer, Failure, Fetcher, Target};
+use crate::nodeinfo::{self, About, NodeinfoError};
+use crate::optout;
+use crate::peers;
+use crate::robots::{Extent, Rules};
+
+/// Version of this checker, as `hello` announces it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Why a check could not be told: ours, never the host's.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// An event could not be printed.
+    #[error("an event could not be printed")]
+    Emit(#[from] EmitError),
+    /// The reader of a peers list ended without giving back what it was given.
+    #[error("the reader of a peers list was lost")]
+    ReaderLost,
+}
+
+/// Runs one check and prints its events, `hello` first and `done` last.
+///
+/// # Errors
+/// When stdout fails; whatever the host does is told as an event.
+pub async fn run(
+    fetcher: &mut Fetcher,
+    mut emitter: Emitter,
+    ask_peers: AskPeers,
+) -> Result<(), Fault> {
+    emitter.emit(&Event::Hello {
+        protocol: limits::PROTOCOL_VERSION,
+        checker: VERSION.to_owned(),
+    })?;
+    match look(fetcher).await {
+        Ok(about) => {
+            let private = private(fetcher, &about).await;
+            emitter.emit(&Event::Alive {
+                software: about.software.clone(),
+                version: about.version.clone(),
+                private,
+            })?;
+            emitter = match ask_peers {
+                AskPeers::Ask => peers::ask(fetcher, emitter, &about).await?,
+                AskPeers::Skip => {
+                    emitter.emit(&Event::PeersEnd {
+                        outcome: PeersOutcome::None,
+                        dropped: 0,
+                    })?;
+                    emitter
+                }
+            };
+        }
+        Err(finding) => emitter.emit(&finding)?,
+    }
+    emitter.emit(&Event::Done {
+        requests: fetcher.requests(),
+        bytes: fetcher.bytes(),
+        millis: fetcher.millis(),
+    })?;
+    Ok(())
+}
+
+/// What NodeInfo says of the host, or the finding that ends the check.
+async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
+    let rules = robots(fetcher).await?;
+    fetcher.obey(rules);
+
+    let answer = ask(fetcher, nodeinfo::WELL_KNOWN_PATH).await?;
+    if answer.status == 410 {
+        return Err(Event::Gone {});
+    }
+    let pointer_url = answer.url.clone();
+    let pointer = document(fetcher, answer).await?;
+    let link = nodeinfo::best_link(&pointer).map_err(|error| no_nodeinfo(&error))?;
+
+    let url = match fetcher.resolve(&pointer_url, link.as_bytes()) {
+        Target::Here(url) => url,
+        Target::Elsewhere(host) => {
+            return Err(dead_at(DeadReason::NodeinfoElsewhere, host.to_string()));
+        }
+        Target::Nowhere(text) => return Err(dead_at(DeadReason::NodeinfoElsewhere, text)),
+    };
+    let answer = ask(fetcher, url.as_str()).await?;
+    let document = document(fetcher, answer).await?;
+    nodeinfo::read(&document).map_err(|error| no_nodeinfo(&error))
+}
+
+/// The rules of robots.txt (RFC 9309 §2.3.1), or the finding when they can't be learned.
+async fn robots(fetcher: &mut Fetcher) -> Result<Rules, Event> {
+    let mut ask = ask_for(fetcher, "/robots.txt")?;
+    ask.accept = Accept::Text;
+    let answer = match fetcher.get(ask).await {
+        Ok(answer) => answer,
+        // Redirects that can't be followed make it unavailable, which allows all; they are never a move.
+        Err(
+            Failure::Moved(_)
+            | Failure::Temporary(_)
+            | Failure::BadRedirect(_)
+            | Failure::RedirectToSelf
+            | Failure::RedirectLoop,
+        ) => return Ok(Rules::AllowAll),
+        Err(failure) => return Err(finding(failure)),
+    };
+    let status = answer.status;
+    match status {
+        200..=299 => {}
+        400..=428 | 430..=499 => return Ok(Rules::AllowAll),
+        _ => return Err(dead_with(DeadReason::RobotsUnavailable, status)),
+    }
+    let bytes_max = fetcher.limits().robots_bytes;
+    let mut body = answer.body(bytes_max).map_err(finding)?;
+    let mut file = Vec::new();
+    loop {
+        match body.next().await {
+            Ok(Some(piece)) => file.extend_from_slice(&piece),
+            Ok(None) => return Ok(Rules::parse(&file, Extent::Whole)),
+            Err(Failure::TooLarge) => return Ok(Rules::parse(&file, Extent::Cut)),
+            Err(Failure::BrokenOff) => return Err(dead(DeadReason::RobotsUnavailable)),
+            Err(failure) => return Err(finding(failure)),
+        }
+    }
+}
+
+/// Asks for one of the two NodeInfo documents.
+async fn ask(fetcher: &mut Fetcher, path: &str) -> Result<Answer, Event> {
+    let ask = ask_for(fetcher, path)?;
+    fetcher.get(ask).await.map_err(finding)
+}
+
+fn ask_for(fetcher: &Fetcher, path: &str) -> Result<crate::fetch::Ask, Event> {
+    let ask = fetcher.ask_for(path);
+    ask.map_err(|_no_url| dead(DeadReason::NoNodeinfo))
+}
+
+/// The body of a good answer, or what its status means.
+async fn document(fetcher: &Fetcher, answer: Answer) -> Result<Vec<u8>, Event> {
+    let status = answer.status;
+    let retry_after_s = answer.retry_after_s;
+    let busy = status == 503 && retry_after_s.is_some();
+    if matches!(status, 401 | 403 | 429 | 451) || answer.challenge || busy {
+        return Err(Event::Refused {
+            status,
+            retry_after_s,
+        });
+    }
+    match status {
+        200 => {}
+        404 => return Err(dead_with(DeadReason::NoNodeinfo, status)),
+        _ => return Err(dead_with(DeadReason::Status, status)),
+    }
+    let bytes_max = fetcher.limits().nodeinfo_bytes;
+    let mut body = answer.body(bytes_max).map_err(finding)?;
+    body.whole().await.map_err(finding)
+}
+
+/// Whether the instance asks to be left out of statistics. What can't be asked is unknown.
+async fn private(fetcher: &mut Fetcher, about: &About) -> Private {
+    if about.private {
+        return Private::Yes;
+    }
+    let Some(flag) = optout::flag_of(&about.software) else {
+        return Private::No;
+    };
+    let bytes_max = fetcher.limits().flag_bytes;
+    let Ok(ask) = fetcher.ask_for(flag.path()) else {
+        return Private::Unknown;
+    };
+    let document = match fetcher.get(ask).await {
+        Ok(answer) if answer.status == 200 => match answer.body(bytes_max) {
+            Ok(mut body) => body.whole().await,
+            Err(failure) => Err(failure),
+        },
+        Ok(_) | Err(_) => return Private::Unknown,
+    };
+    document.map_or(Private::Unknown, |document| flag.read(&document))
+}
+
+/// The finding that a failure means for robots.txt and NodeInfo.
+fn finding(failure: Failure) -> Event {
+    match failure {
+        Failure::Disallowed => Event::OptedOut {},
+        Failure::Moved(to) => Event::Moved { to },
+        Failure::Temporary(to) => dead_at(DeadReason::TemporaryRedirect, to.to_string()),
+        Failure::BadRedirect(Some(to)) => dead_at(DeadReason::BadRedirect, to),
+        Failure::BadRedirect(None) => dead(DeadReason::BadRedirect),
+        Failure::RedirectToSelf => dead(DeadReason::RedirectToSelf),
+        // With no more requests to make it was sent from page to page.
+        Failure::RedirectLoop | Failure::Requests => dead(DeadReason::RedirectLoop),
+        Failure::Tls => dead(DeadReason::Tls),
+        Failure::Http | Failure::BrokenOff => dead(DeadReason::Http),
+        Failure::Timeout => dead(DeadReason::Timeout),
+        Failure::Deadline => dead(DeadReason::Deadline),
+        Failure::TooLarge => dead(DeadReason::TooLarge),
+        Failure::Encoding => dead(DeadReason::Encoding),
+    }
+}
+
+fn no_nodeinfo(error: &NodeinfoError) -> Event {
+    match error {
+        NodeinfoError::NoLink => dead(DeadReason::NoNodeinfo),
+        NodeinfoError::Json(_) | NodeinfoError::NotNodeinfo => dead(DeadReason::NotNodeinfo),
+    }
+}
+
+fn dead(reason: DeadReason) -> Event {
+    Event::Dead {
+        reason,
+        status: None,
+        to: None,
+    }
+}
+
+fn dead_with(reason: DeadReason, status: u16) -> Event {
+    Event::Dead {
+        reason,
+        status: Some(status),
+        to: None,
+    }
+}
+
+/// A host's name takes at most 253 bytes, a text at most its own bound; both are within the event's.
+fn dead_at(reason: DeadReason, to: String) -> Event {
+    Event::Dead {
+        reason,
+        status: None,
+        to: Some(to),
+    }
+}

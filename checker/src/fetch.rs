@@ -1,0 +1,396 @@
+//! The only module that opens a connection: one host, one request at a time, robots.txt asked before each.
+//!
+//! In: a path on the host. Out: an answer whose body is still to be read, within its bounds. Refused: every other host, port and scheme, redirects
+//! to them (they are told, not followed), more requests than a check may make, and heads and bodies over their bounds.
+
+mod answer;
+mod body;
+mod pace;
+mod target;
+mod tls;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use protocol::Host;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+pub use self::answer::Answer;
+pub use self::body::Body;
+pub use self::target::{Target, resolve};
+use crate::limits::Limits;
+use crate::robots::Rules;
+use pace::Pace;
+
+/// Lines of an answer's head. The longest seen hold 40; a line is bounded by hyper's buffer of 400 KiB for all of them.
+const HEADER_LINES_MAX: usize = 100;
+
+/// Bytes of a contact in the user agent.
+const CONTACT_BYTES_MAX: usize = 200;
+
+/// How the host is reached.
+#[derive(Debug, Clone, Copy)]
+pub enum Way<'a> {
+    /// Through the egress socket at this path, which leads to port 443 of the host.
+    Socket(&'a Path),
+    /// Over the ordinary network, with the system's resolver: for debugging by hand.
+    Network,
+}
+
+/// When the check began. The wall clock is read once, by the program's entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// On the clock that never jumps.
+    pub instant: Instant,
+    /// On the wall, for `Retry-After` dates.
+    pub wall: SystemTime,
+}
+
+/// What kind of document is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accept {
+    /// JSON, which GoToSocial wants to be asked for.
+    Json,
+    /// Plain text: robots.txt.
+    Text,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Its address; the host is the fetcher's own, whatever stands there.
+    pub url: Url,
+    /// The kind of document.
+    pub accept: Accept,
+    /// The JSON to be posted; a GET without.
+    pub post: Option<String>,
+}
+
+/// What came instead of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// robots.txt asks us not to.
+    #[error("robots.txt refuses this address")]
+    Disallowed,
+    /// 301 or 308 to another host.
+    #[error("moved to {0}")]
+    Moved(Host),
+    /// 302, 303 or 307 to another host.
+    #[error("redirected to {0} for now")]
+    Temporary(Host),
+    /// A redirect to something that is no address of a host's port 443; its text, escaped.
+    #[error("redirected to nowhere")]
+    BadRedirect(Option<String>),
+    /// A redirect to the address that was asked for.
+    #[error("redirected to itself")]
+    RedirectToSelf,
+    /// More redirects than are followed.
+    #[error("redirected in a loop")]
+    RedirectLoop,
+    /// The TLS handshake failed.
+    #[error("the TLS handshake failed")]
+    Tls,
+    /// The answer's head is not HTTP, or the connection ended before it did.
+    #[error("the answer is not HTTP")]
+    Http,
+    /// The body broke off or is not in the encoding that the head names.
+    #[error("the answer broke off")]
+    BrokenOff,
+    /// No head in time.
+    #[error("there was no answer in time")]
+    Timeout,
+    /// The check's time is over.
+    #[error("the check's time is over")]
+    Deadline,
+    /// More decoded bytes than the document may have.
+    #[error("the answer is too large")]
+    TooLarge,
+    /// A content encoding that was not offered, or several.
+    #[error("the answer's encoding was not offered")]
+    Encoding,
+    /// The check has made all the requests it may make.
+    #[error("the check has made all its requests")]
+    Requests,
+}
+
+/// Why no fetcher could be made: ours, never the host's.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The further trust roots are no PEM certificates.
+    #[error("the further trust roots are no certificates")]
+    Roots(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// TLS could not be set up.
+    #[error("TLS could not be set up")]
+    Tls(#[from] rustls::Error),
+    /// The HTTP client could not be set up.
+    #[error("the HTTP client could not be set up")]
+    Client(#[from] reqwest::Error),
+    /// The host's name makes no URL.
+    #[error("the host's name makes no URL")]
+    Url(#[from] url::ParseError),
+}
+
+/// Asks one host, within one check's limits.
+#[derive(Debug)]
+pub struct Fetcher {
+    client: Client,
+    host: Host,
+    origin: Url,
+    rules: Option<Rules>,
+    limits: Limits,
+    start: Start,
+    deadline: Instant,
+    pace: Pace,
+    requests: u32,
+    kept_alive: KeptAlive,
+    bytes: Arc<AtomicU64>,
+}
+
+/// Whether the next request may go over a connection that the host has closed meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeptAlive {
+    Perhaps,
+    No,
+}
+
+impl Fetcher {
+    /// A fetcher for one host. Nothing is connected yet.
+    ///
+    /// `contact` stands in the user agent; `ca_pem` holds trust roots beyond the compiled-in ones.
+    ///
+    /// # Errors
+    /// When the roots are malformed or the client can't be built.
+    pub fn new(
+        way: Way<'_>,
+        host: &Host,
+        contact: &str,
+        ca_pem: Option<&[u8]>,
+        limits: Limits,
+        start: Start,
+    ) -> Result<Self, SetupError> {
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured(tls::config(ca_pem)?)
+            .user_agent(user_agent(contact))
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .https_only(true)
+            .http1_only()
+            .http1_max_headers(HEADER_LINES_MAX)
+            .pool_max_idle_per_host(1);
+        if let Way::Socket(path) = way {
+            builder = builder.unix_socket(path);
+        }
+        Ok(Self {
+            client: builder.build()?,
+            host: host.clone(),
+            origin: Url::parse(&format!("https://{host}/"))?,
+            rules: None,
+            pace: Pace::new(limits.requests_per_second),
+            deadline: start
+                .instant
+                .checked_add(limits.whole)
+                .unwrap_or(start.instant),
+            limits,
+            start,
+            requests: 0,
+            kept_alive: KeptAlive::No,
+            bytes: Arc::default(),
+        })
+    }
+
+    /// From now on every request is asked of these rules. Until then only robots.txt can be asked for.
+    pub fn obey(&mut self, rules: Rules) {
+        self.rules = Some(rules);
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Requests made so far.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Decoded bytes of bodies so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Time since the start in milliseconds.
+    pub fn millis(&self) -> u64 {
+        u64::try_from(self.start.instant.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A GET of JSON at `path`, which may hold a query.
+    ///
+    /// # Errors
+    /// When `path` makes no address.
+    pub fn ask_for(&self, path: &str) -> Result<Ask, url::ParseError> {
+        Ok(Ask {
+            url: self.origin.join(path)?,
+            accept: Accept::Json,
+            post: None,
+        })
+    }
+
+    /// Where `reference`, found in the document at `base`, leads.
+    pub fn resolve(&self, base: &Url, reference: &[u8]) -> Target {
+        resolve(&self.host, base, reference)
+    }
+
+    /// Asks, and follows redirects within the origin.
+    ///
+    /// # Errors
+    /// What came instead of an answer. A status other than a redirect is an answer.
+    pub async fn get(&mut self, ask: Ask) -> Result<Answer, Failure> {
+        let mut ask = ask;
+        let mut seen = Vec::new();
+        loop {
+            self.may_ask(&ask.url)?;
+            let response = self.send(&ask).await?;
+            let status = response.status().as_u16();
+            if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+                return Ok(self.answer(ask.url, response));
+            }
+            let location = response.headers().get("location");
+            let location = location.ok_or(Failure::BadRedirect(None))?.as_bytes();
+            let next = match self.resolve(&ask.url, location) {
+                Target::Here(next) => next,
+                Target::Elsewhere(host) if matches!(status, 301 | 308) => {
+                    return Err(Failure::Moved(host));
+                }
+                Target::Elsewhere(host) => return Err(Failure::Temporary(host)),
+                Target::Nowhere(text) => return Err(Failure::BadRedirect(Some(text))),
+            };
+            if next == ask.url {
+                return Err(Failure::RedirectToSelf);
+            }
+            seen.push(std::mem::replace(&mut ask.url, next));
+            let hops = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+            if hops > self.limits.redirects || seen.contains(&ask.url) {
+                return Err(Failure::RedirectLoop);
+            }
+            if status == 303 {
+                ask.post = None;
+            }
+        }
+    }
+
+    fn may_ask(&self, url: &Url) -> Result<(), Failure> {
+        let allowed = match &self.rules {
+            Some(rules) => rules.allow(url),
+            // Before there are rules nothing but robots.txt is asked for, and what it redirects to within the origin.
+            None => true,
+        };
+        if allowed {
+            Ok(())
+        } else {
+            Err(Failure::Disallowed)
+        }
+    }
+
+    /// Sends one request, once more if the connection that was kept alive turned out to be closed.
+    async fn send(&mut self, ask: &Ask) -> Result<Response, Failure> {
+        let reused = std::mem::replace(&mut self.kept_alive, KeptAlive::No);
+        let outcome = match self.send_once(ask).await {
+            Err(Failure::Http) if reused == KeptAlive::Perhaps && ask.post.is_none() => {
+                self.send_once(ask).await
+            }
+            outcome => outcome,
+        };
+        if let Ok(response) = &outcome {
+            let connection = response.headers().get("connection");
+            let closes =
+                connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"));
+            if !closes {
+                self.kept_alive = KeptAlive::Perhaps;
+            }
+        }
+        outcome
+    }
+
+    async fn send_once(&mut self, ask: &Ask) -> Result<Response, Failure> {
+        if self.requests >= self.limits.requests {
+            return Err(Failure::Requests);
+        }
+        timeout_at(self.deadline, self.pace.turn())
+            .await
+            .map_err(|_elapsed| Failure::Deadline)?;
+        self.requests = self.requests.saturating_add(1);
+        let method = match ask.post {
+            Some(_) => Method::POST,
+            None => Method::GET,
+        };
+        let accept = match ask.accept {
+            Accept::Json => "application/json",
+            Accept::Text => "text/plain, */*;q=0.1",
+        };
+        let mut request = self
+            .client
+            .request(method, ask.url.clone())
+            .header("accept", accept)
+            .header("accept-encoding", "gzip");
+        if let Some(json) = &ask.post {
+            request = request
+                .header("content-type", "application/json")
+                .body(json.clone());
+        }
+        let first_byte = Instant::now().checked_add(self.limits.first_byte);
+        let until = first_byte.map_or(self.deadline, |instant| instant.min(self.deadline));
+        match timeout_at(until, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(tls::failure_of(&error)),
+            Err(_elapsed) if Instant::now() >= self.deadline => Err(Failure::Deadline),
+            Err(_elapsed) => Err(Failure::Timeout),
+        }
+    }
+
+    fn answer(&self, url: Url, response: Response) -> Answer {
+        let wall = self.start.wall.checked_add(self.start.instant.elapsed());
+        Answer::new(
+            url,
+            response,
+            wall.unwrap_or(self.start.wall),
+            self.deadline,
+            Arc::clone(&self.bytes),
+        )
+    }
+}
+
+/// `Fedicensus/<version> (+<contact>)`, with whatever can't stand in a header left out of the contact.
+fn user_agent(contact: &str) -> String {
+    let contact: String = contact
+        .chars()
+        .filter(|letter| (letter.is_ascii_graphic() || *letter == ' ') && !"()\\".contains(*letter))
+        .take(CONTACT_BYTES_MAX)
+        .collect();
+    format!("Fedicensus/{} (+{contact})", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contact_cannot_break_out_of_its_header() {
+        let agent = user_agent("https://a.example/\r\nX: (y)\\ é");
+        let expect = format!(
+            "Fedicensus/{} (+https://a.example/X: y )",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(agent, expect);
+    }
+}

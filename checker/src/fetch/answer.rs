@@ -1,0 +1,186 @@
+//! The head of an answer: status, what it says about trying again, and how to read its body.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::SystemTime;
+
+use reqwest::Response;
+use reqwest::header::HeaderMap;
+use tokio::time::Instant;
+use url::Url;
+
+use super::Failure;
+use super::body::{Body, Coding};
+
+/// An answer whose body is still to be read.
+#[derive(Debug)]
+pub struct Answer {
+    /// The address that answered, after redirects.
+    pub url: Url,
+    /// The HTTP status, never a redirect.
+    pub status: u16,
+    /// `Retry-After` in seconds from now.
+    pub retry_after_s: Option<u64>,
+    /// Whether this is somebody's challenge to prove that we are human, rather than an answer of the host.
+    pub challenge: bool,
+    response: Response,
+    deadline: Instant,
+    counted: Arc<AtomicU64>,
+}
+
+impl Answer {
+    pub(super) fn new(
+        url: Url,
+        response: Response,
+        wall: SystemTime,
+        deadline: Instant,
+        counted: Arc<AtomicU64>,
+    ) -> Self {
+        let status = response.status().as_u16();
+        Self {
+            url,
+            status,
+            retry_after_s: retry_after(response.headers(), wall),
+            challenge: is_challenge(status, response.headers()),
+            response,
+            deadline,
+            counted,
+        }
+    }
+
+    /// The body, of which at most `bytes_max` decoded bytes are read.
+    ///
+    /// # Errors
+    /// When it is encoded in a way that was not offered.
+    pub fn body(self, bytes_max: u64) -> Result<Body, Failure> {
+        let coding = coding(self.response.headers())?;
+        Ok(Body::new(
+            self.response,
+            coding,
+            bytes_max,
+            self.deadline,
+            self.counted,
+        ))
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    let value = headers.get(name);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .trim()
+}
+
+/// `Retry-After` is a number of seconds or a date; anything else is passed over.
+fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
+    let value = text(headers, "retry-after");
+    if let Ok(seconds) = value.parse() {
+        return Some(seconds);
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(
+        date.duration_since(wall)
+            .map_or(0, |duration| duration.as_secs()),
+    )
+}
+
+fn is_challenge(status: u16, headers: &HeaderMap) -> bool {
+    let is_html = text(headers, "content-type").starts_with("text/html");
+    text(headers, "cf-mitigated").eq_ignore_ascii_case("challenge")
+        || (matches!(status, 403 | 503) && is_html && text(headers, "server") == "cloudflare")
+}
+
+fn coding(headers: &HeaderMap) -> Result<Coding, Failure> {
+    let mut found = Coding::Plain;
+    for value in headers.get_all("content-encoding") {
+        let value = value.to_str().map_err(|_not_ascii| Failure::Encoding)?;
+        for name in value.split(',').map(str::trim) {
+            let known = name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip");
+            if name.is_empty() || name.eq_ignore_ascii_case("identity") {
+                continue;
+            }
+            if !known || found == Coding::Gzip {
+                return Err(Failure::Encoding);
+            }
+            found = Coding::Gzip;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::{HeaderName, HeaderValue};
+    use std::time::Duration;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        headers
+    }
+
+    fn check_retry(value: &str, expect: Option<u64>) {
+        // 1994-11-06 08:49:37 UTC
+        let wall = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(784_111_777));
+        let wall = wall.unwrap();
+        assert_eq!(
+            retry_after(&headers(&[("retry-after", value)]), wall),
+            expect,
+            "{value}"
+        );
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        check_retry("120", Some(120));
+        check_retry("Sun, 06 Nov 1994 08:50:37 GMT", Some(60));
+        check_retry("Sun, 06 Nov 1994 08:40:37 GMT", Some(0));
+        check_retry("-1", None);
+        check_retry("soon", None);
+        check_retry("99999999999999999999999", None);
+        check_retry("", None);
+    }
+
+    #[test]
+    fn one_gzip_is_the_only_encoding() {
+        let coding = |lines: &[(&'static str, &str)]| coding(&headers(lines));
+        assert_eq!(coding(&[]), Ok(Coding::Plain));
+        assert_eq!(coding(&[("content-encoding", "")]), Ok(Coding::Plain));
+        assert_eq!(
+            coding(&[("content-encoding", "identity")]),
+            Ok(Coding::Plain)
+        );
+        assert_eq!(coding(&[("content-encoding", "GZip")]), Ok(Coding::Gzip));
+        for value in ["br", "gzip, gzip", "gzip,br", "deflate", "zstd"] {
+            assert_eq!(
+                coding(&[("content-encoding", value)]),
+                Err(Failure::Encoding)
+            );
+        }
+        assert_eq!(
+            coding(&[("content-encoding", "gzip"), ("content-encoding", "gzip")]),
+            Err(Failure::Encoding)
+        );
+    }
+
+    #[test]
+    fn a_challenge_is_told_from_an_error() {
+        let cloudflare = [("server", "cloudflare"), ("content-type", "text/html; x")];
+        assert!(is_challenge(503, &headers(&cloudflare)));
+        assert!(is_challenge(403, &headers(&cloudflare)));
+        assert!(!is_challenge(404, &headers(&cloudflare)));
+        assert!(!is_challenge(503, &headers(&[("server", "cloudflare")])));
+        assert!(is_challenge(
+            200,
+            &headers(&[("cf-mitigated", "challenge")])
+        ));
+        assert!(!is_challenge(503, &headers(&[("server", "nginx")])));
+    }
+}

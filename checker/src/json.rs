@@ -1,0 +1,387 @@
+//! Bounded JSON: what is refused before a parser sees it, and readers that take a host's types as they come.
+//!
+//! In: bytes of a host. Out: typed values; whatever has an unexpected type is passed over, a later key wins over an earlier one, and nothing is
+//! kept that was not asked for. Refused: nesting over 64, a string or a number over its bound, invalid UTF-8, anything after the value.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use protocol::limits;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Longest string or number in bytes as written. The longest seen are instance descriptions of some 50 KiB; the parser holds one at a time.
+pub const TOKEN_BYTES_MAX: usize = 256 * 1024;
+
+/// The mark that some servers put before UTF-8; it is skipped.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Why bytes are no JSON that we take.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// Nested deeper than [`limits::JSON_DEPTH_MAX`].
+    #[error("nested too deeply")]
+    TooDeep,
+    /// A string or number longer than [`TOKEN_BYTES_MAX`].
+    #[error("a string or number is too long")]
+    TokenTooLong,
+    /// Not UTF-8.
+    #[error("not UTF-8")]
+    Utf8(#[from] std::str::Utf8Error),
+    /// Not JSON, or something follows it.
+    #[error("not JSON")]
+    Syntax(#[from] serde_json::Error),
+}
+
+/// Watches bytes on their way to a parser and says when a bound is passed. It checks bounds only; syntax is the parser's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Guard {
+    depth: usize,
+    token_bytes: usize,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Place {
+    #[default]
+    Outside,
+    InString,
+    AfterBackslash,
+}
+
+impl Guard {
+    /// Looks at the next bytes.
+    ///
+    /// # Errors
+    /// When depth or length passes its bound.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), JsonError> {
+        for &byte in bytes {
+            self.step(byte);
+            if self.depth > limits::JSON_DEPTH_MAX {
+                return Err(JsonError::TooDeep);
+            }
+            if self.token_bytes > TOKEN_BYTES_MAX {
+                return Err(JsonError::TokenTooLong);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, byte: u8) {
+        self.token_bytes = self.token_bytes.saturating_add(1);
+        self.place = match (self.place, byte) {
+            (Place::AfterBackslash, _) => Place::InString,
+            (Place::InString, b'\\') => Place::AfterBackslash,
+            (Place::InString, b'"') => {
+                self.token_bytes = 0;
+                Place::Outside
+            }
+            (Place::InString, _) => Place::InString,
+            (Place::Outside, b'"') => {
+                self.token_bytes = 0;
+                Place::InString
+            }
+            (Place::Outside, _) => {
+                self.outside(byte);
+                Place::Outside
+            }
+        };
+    }
+
+    fn outside(&mut self, byte: u8) {
+        match byte {
+            b'[' | b'{' => self.depth = self.depth.saturating_add(1),
+            b']' | b'}' => self.depth = self.depth.saturating_sub(1),
+            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => {}
+            // A letter, a digit or junk: part of a token.
+            _ => return,
+        }
+        self.token_bytes = 0;
+    }
+}
+
+/// Parses a whole document that is in memory already.
+///
+/// # Errors
+/// When a bound is passed, or it is not UTF-8, not JSON, or more than one value.
+pub fn parse_document<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, JsonError> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    // Before the parser: what it passes over, it doesn't check.
+    let text = std::str::from_utf8(bytes)?;
+    Guard::default().feed(bytes)?;
+    Ok(serde_json::from_str(text)?)
+}
+
+/// A value of which only simple ones are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Scalar {
+    /// A string.
+    Text(String),
+    /// `true` or `false`.
+    Truth(bool),
+    /// A whole number in the range of 64 bits.
+    Integer(i64),
+    /// `null`, or no such member.
+    #[default]
+    Null,
+    /// Another number, an array or an object.
+    Other,
+}
+
+impl Scalar {
+    /// The string, if it is one.
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Truth(_) | Self::Integer(_) | Self::Null | Self::Other => None,
+        }
+    }
+
+    /// Whether it means yes: `true`, a number but 0, or a string that is not empty, "0", "no" or "false".
+    pub fn is_yes(&self) -> bool {
+        match self {
+            Self::Text(text) => !matches!(text.as_str(), "" | "0" | "no" | "false"),
+            Self::Truth(truth) => *truth,
+            Self::Integer(number) => *number != 0,
+            Self::Null | Self::Other => false,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor)
+    }
+}
+
+struct ScalarVisitor;
+
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Scalar;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
+        Ok(Scalar::Text(text.to_owned()))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Scalar, E> {
+        Ok(Scalar::Text(text))
+    }
+    fn visit_bool<E>(self, truth: bool) -> Result<Scalar, E> {
+        Ok(Scalar::Truth(truth))
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
+        Ok(Scalar::Integer(number))
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
+        Ok(i64::try_from(number).map_or(Scalar::Other, Scalar::Integer))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Scalar, E> {
+        Ok(Scalar::Other)
+    }
+    fn visit_unit<E>(self) -> Result<Scalar, E> {
+        Ok(Scalar::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Scalar, A::Error> {
+        pass_over_array(seq).map(|()| Scalar::Other)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Scalar, A::Error> {
+        pass_over_object(map).map(|()| Scalar::Other)
+    }
+}
+
+/// Reads an array to its end and keeps nothing.
+///
+/// # Errors
+/// When it is malformed.
+pub fn pass_over_array<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<(), A::Error> {
+    while seq.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+/// Reads an object to its end and keeps nothing.
+///
+/// # Errors
+/// When it is malformed.
+pub fn pass_over_object<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
+    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+/// Something that is made from an object's members.
+pub trait Members: Default {
+    /// Takes the value of `key` from `map`, or leaves it.
+    ///
+    /// Returns whether the value was taken; it is passed over otherwise. A key that comes twice is seen twice.
+    ///
+    /// # Errors
+    /// When the value is malformed.
+    fn member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A)
+    -> Result<Taken, A::Error>;
+}
+
+/// Whether [`Members::member`] took the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It did.
+    Yes,
+    /// The value is still there.
+    No,
+}
+
+/// An object, or `None` where something else stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object<T>(pub Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Members> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ObjectVisitor(PhantomData))
+    }
+}
+
+/// Fills `members` from an object.
+///
+/// # Errors
+/// When it is malformed.
+pub fn read_members<'de, T: Members, A: MapAccess<'de>>(
+    members: &mut T,
+    mut map: A,
+) -> Result<(), A::Error> {
+    while let Some(key) = map.next_key::<String>()? {
+        if members.member(&key, &mut map)? == Taken::No {
+            map.next_value::<IgnoredAny>()?;
+        }
+    }
+    Ok(())
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        let mut members = T::default();
+        read_members(&mut members, map)?;
+        Ok(Object(Some(members)))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Object<T>, A::Error> {
+        pass_over_array(seq).map(|()| Object(None))
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+    fn visit_unit<E>(self) -> Result<Object<T>, E> {
+        Ok(Object(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(document: &[u8], expect: Option<Scalar>) {
+        let found = parse_document::<Scalar>(document).ok();
+        assert_eq!(found, expect, "{}", String::from_utf8_lossy(document));
+    }
+
+    #[test]
+    fn values_are_taken_as_they_come() {
+        check(b"\"a\"", Some(Scalar::Text("a".to_owned())));
+        check(b"\xef\xbb\xbf true ", Some(Scalar::Truth(true)));
+        check(b"-7", Some(Scalar::Integer(-7)));
+        check(b"18446744073709551615", Some(Scalar::Other));
+        check(b"1.5", Some(Scalar::Other));
+        check(b"{\"a\":[{}]}", Some(Scalar::Other));
+        check(b"null", Some(Scalar::Null));
+    }
+
+    #[test]
+    fn what_is_not_one_value_is_refused() {
+        for document in [
+            &b""[..],
+            b"NaN",
+            b"{} {}",
+            b"[1,]",
+            b"\"\xff\"",
+            b"{\"a\":\"\xff\"}",
+            b"<html>",
+        ] {
+            check(document, None);
+        }
+    }
+
+    #[test]
+    fn depth_64_is_the_last_that_is_taken() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        check(nested(64).as_bytes(), Some(Scalar::Other));
+        assert!(matches!(
+            parse_document::<Scalar>(nested(65).as_bytes()),
+            Err(JsonError::TooDeep)
+        ));
+        assert!(matches!(
+            parse_document::<Scalar>("{\"a\":".repeat(1_000_000).as_bytes()),
+            Err(JsonError::TooDeep)
+        ));
+        check(
+            format!("\"{}\"", "[".repeat(99)).as_bytes(),
+            Some(Scalar::Text("[".repeat(99))),
+        );
+        check(b"[\"\\\"[[\",\"]\"]", Some(Scalar::Other));
+    }
+
+    #[test]
+    fn long_tokens_are_refused() {
+        let text = format!("[\"{}\"]", "a".repeat(TOKEN_BYTES_MAX));
+        check(text.as_bytes(), Some(Scalar::Other));
+        for text in [
+            format!("[\"{}\"]", "a".repeat(TOKEN_BYTES_MAX + 1)),
+            format!("[{}]", "1".repeat(TOKEN_BYTES_MAX + 1)),
+            format!("[\"{}\"]", "\\\"".repeat(TOKEN_BYTES_MAX)),
+        ] {
+            assert!(matches!(
+                parse_document::<Scalar>(text.as_bytes()),
+                Err(JsonError::TokenTooLong)
+            ));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            parse_document::<Scalar>(&bytes).ok();
+        }
+
+        #[test]
+        fn a_guard_fed_in_pieces_says_the_same(text in "[\\[\\]{}\"\\\\a,]{0,300}", cut in 0_usize..300) {
+            let bytes = text.as_bytes();
+            let (first, second) = bytes.split_at(cut.min(bytes.len()));
+            let mut pieces = Guard::default();
+            let in_pieces = pieces.feed(first).and_then(|()| pieces.feed(second)).is_ok();
+            prop_assert_eq!(in_pieces, Guard::default().feed(bytes).is_ok());
+        }
+    }
+}

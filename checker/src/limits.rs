@@ -1,0 +1,53 @@
+//! The bounds of one check as values, so that a test can shorten them; their numbers and reasons stand in `protocol::limits`.
+
+use std::time::Duration;
+
+use protocol::limits;
+
+/// Decoded bytes of an opt-out flag's document. `siteinfo.json` of a large Hubzilla hub holds 20 KiB.
+const FLAG_BYTES_MAX: u64 = 256 * 1024;
+
+/// The bounds of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The whole check.
+    pub whole: Duration,
+    /// From a request's start, connecting included, to the end of the answer's head.
+    pub first_byte: Duration,
+    /// Requests, redirects and pages included.
+    pub requests: u32,
+    /// Requests in one second.
+    pub requests_per_second: u32,
+    /// Redirects followed from one request.
+    pub redirects: u32,
+    /// Decoded bytes of robots.txt that are parsed; the rest is not read.
+    pub robots_bytes: u64,
+    /// Decoded bytes of either NodeInfo document.
+    pub nodeinfo_bytes: u64,
+    /// Decoded bytes of an opt-out flag's document.
+    pub flag_bytes: u64,
+    /// Decoded bytes of all peers answers.
+    pub peers_bytes: u64,
+    /// Names that are handed on.
+    pub peers: u64,
+    /// All that is printed.
+    pub stdout_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            whole: Duration::from_secs(limits::CHECKER_SECONDS_MAX),
+            first_byte: Duration::from_secs(limits::FIRST_BYTE_SECONDS_MAX),
+            requests: limits::REQUESTS_MAX,
+            requests_per_second: limits::REQUESTS_PER_SECOND,
+            redirects: limits::REDIRECTS_MAX,
+            robots_bytes: limits::ROBOTS_BYTES_MAX,
+            nodeinfo_bytes: limits::NODEINFO_BYTES_MAX,
+            flag_bytes: FLAG_BYTES_MAX,
+            peers_bytes: limits::PEERS_BYTES_MAX,
+            peers: limits::PEERS_MAX,
+            stdout_bytes: limits::STDOUT_BYTES_MAX,
+        }
+    }
+}

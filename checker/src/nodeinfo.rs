@@ -1,0 +1,452 @@
+//! NodeInfo documents → what they say of the host (design §7.2 and 7.3).
+//!
+//! In: whole documents, at most 2 MiB. Out: the best link's address, then software, version and two marks. Refused: what is no JSON object, has no
+//! supported link, or no usable `software.name`. Statistics are not looked at: nobody can check them.
+
+use protocol::limits::SOFTWARE_BYTES_MAX;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+use crate::json::{
+    JsonError, Members, Object, Scalar, Taken, parse_document, pass_over_array, read_members,
+};
+
+/// Where the pointer to the document stands, on every host.
+pub const WELL_KNOWN_PATH: &str = "/.well-known/nodeinfo";
+
+/// What a link's `rel` begins with.
+const REL_PREFIX: &str = "http://nodeinfo.diaspora.software/ns/schema/";
+
+/// Supported versions, best last.
+const VERSIONS: [&str; 5] = ["1.0", "1.1", "2.0", "2.1", "2.2"];
+
+/// Why a document is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeinfoError {
+    /// Not JSON that we take.
+    #[error("the document is not JSON")]
+    Json(#[from] JsonError),
+    /// JSON, but not of this kind.
+    #[error("the document is not NodeInfo")]
+    NotNodeinfo,
+    /// The pointer is there and holds no link that we support.
+    #[error("there is no supported link")]
+    NoLink,
+}
+
+/// What a NodeInfo document says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// `software.name`, lower-cased.
+    pub software: String,
+    /// `software.version`, when it is a string, cut to its bound.
+    pub version: Option<String>,
+    /// `metadata.private` is `true`.
+    pub private: bool,
+    /// `protocols` holds `activitypub`.
+    pub activitypub: bool,
+}
+
+/// The address in the well-known document's best link, as it is written there.
+///
+/// # Errors
+/// When the document is not JSON, has no `links`, or none of them is supported.
+pub fn best_link(document: &[u8]) -> Result<String, NodeinfoError> {
+    let pointer = parse_document::<Object<Pointer>>(document)?.0;
+    let links = pointer
+        .and_then(|pointer| pointer.links)
+        .ok_or(NodeinfoError::NotNodeinfo)?;
+    links
+        .best
+        .map(|(_, href)| href)
+        .ok_or(NodeinfoError::NoLink)
+}
+
+/// What the document says.
+///
+/// # Errors
+/// When it is not a JSON object with a usable `software.name`.
+pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
+    let root = parse_document::<Object<Root>>(document)?.0;
+    let root = root.ok_or(NodeinfoError::NotNodeinfo)?;
+    let software = root.software.0.unwrap_or_default();
+    let name = software.name.into_text().unwrap_or_default();
+    let name = name.trim().to_lowercase();
+    if name.is_empty() || name.len() > SOFTWARE_BYTES_MAX || name.contains(char::is_control) {
+        return Err(NodeinfoError::NotNodeinfo);
+    }
+    let version = software.version.into_text();
+    let version = version.filter(|version| !version.contains(char::is_control));
+    Ok(About {
+        software: name,
+        version: version.map(|version| cut(version, SOFTWARE_BYTES_MAX)),
+        private: root.metadata.0.unwrap_or_default().private == Scalar::Truth(true),
+        activitypub: root.protocols.activitypub,
+    })
+}
+
+fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
+}
+
+#[derive(Debug, Default)]
+struct Pointer {
+    links: Option<Links>,
+}
+
+impl Members for Pointer {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if key != "links" {
+            return Ok(Taken::No);
+        }
+        self.links = Some(map.next_value()?);
+        Ok(Taken::Yes)
+    }
+}
+
+/// The best of the links so far: the place in [`VERSIONS`] and the address.
+#[derive(Debug, Default)]
+struct Links {
+    best: Option<(usize, String)>,
+}
+
+impl Links {
+    fn consider(&mut self, link: Link) {
+        let (Some(rel), Some(href)) = (link.rel.into_text(), link.href.into_text()) else {
+            return;
+        };
+        let version = rel.strip_prefix(REL_PREFIX);
+        let rank = VERSIONS.iter().position(|known| Some(*known) == version);
+        if let Some(rank) = rank
+            && self.best.as_ref().is_none_or(|(best, _)| rank > *best)
+        {
+            self.best = Some((rank, href));
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Links {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LinksVisitor)
+    }
+}
+
+/// `links` is an array, or one bare object; anything else holds no link.
+struct LinksVisitor;
+
+impl<'de> Visitor<'de> for LinksVisitor {
+    type Value = Links;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Links, A::Error> {
+        let mut links = Links::default();
+        while let Some(Object(link)) = seq.next_element::<Object<Link>>()? {
+            if let Some(link) = link {
+                links.consider(link);
+            }
+        }
+        Ok(links)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Links, A::Error> {
+        let mut link = Link::default();
+        read_members(&mut link, map)?;
+        let mut links = Links::default();
+        links.consider(link);
+        Ok(links)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+    fn visit_unit<E>(self) -> Result<Links, E> {
+        Ok(Links::default())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    rel: Scalar,
+    href: Scalar,
+}
+
+impl Members for Link {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        match key {
+            "rel" => self.rel = map.next_value()?,
+            "href" => self.href = map.next_value()?,
+            _ => return Ok(Taken::No),
+        }
+        Ok(Taken::Yes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Root {
+    software: Object<Software>,
+    metadata: Object<Metadata>,
+    protocols: Protocols,
+}
+
+impl Members for Root {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        match key {
+            "software" => self.software = map.next_value()?,
+            "metadata" => self.metadata = map.next_value()?,
+            "protocols" => self.protocols = map.next_value()?,
+            _ => return Ok(Taken::No),
+        }
+        Ok(Taken::Yes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Software {
+    name: Scalar,
+    version: Scalar,
+}
+
+impl Members for Software {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        match key {
+            "name" => self.name = map.next_value()?,
+            "version" => self.version = map.next_value()?,
+            _ => return Ok(Taken::No),
+        }
+        Ok(Taken::Yes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Metadata {
+    private: Scalar,
+}
+
+impl Members for Metadata {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if key != "private" {
+            return Ok(Taken::No);
+        }
+        self.private = map.next_value()?;
+        Ok(Taken::Yes)
+    }
+}
+
+/// `protocols`: an array of names since 2.0, before that an object of two such arrays.
+#[derive(Debug, Default)]
+struct Protocols {
+    activitypub: bool,
+}
+
+impl Members for Protocols {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if !matches!(key, "inbound" | "outbound") {
+            return Ok(Taken::No);
+        }
+        self.activitypub |= map.next_value::<Self>()?.activitypub;
+        Ok(Taken::Yes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocols {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ProtocolsVisitor)
+    }
+}
+
+struct ProtocolsVisitor;
+
+impl<'de> Visitor<'de> for ProtocolsVisitor {
+    type Value = Protocols;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Protocols, A::Error> {
+        while let Some(name) = seq.next_element::<Scalar>()? {
+            let name = name.into_text().unwrap_or_default();
+            if name.eq_ignore_ascii_case("activitypub") {
+                pass_over_array(seq)?;
+                return Ok(Protocols { activitypub: true });
+            }
+        }
+        Ok(Protocols::default())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Protocols, A::Error> {
+        let mut protocols = Protocols::default();
+        read_members(&mut protocols, map)?;
+        Ok(protocols)
+    }
+    fn visit_str<E>(self, name: &str) -> Result<Protocols, E> {
+        Ok(Protocols {
+            activitypub: name.eq_ignore_ascii_case("activitypub"),
+        })
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Protocols, E> {
+        Ok(Protocols::default())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Protocols, E> {
+        Ok(Protocols::default())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Protocols, E> {
+        Ok(Protocols::default())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Protocols, E> {
+        Ok(Protocols::default())
+    }
+    fn visit_unit<E>(self) -> Result<Protocols, E> {
+        Ok(Protocols::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_link(document: &str, expect: Result<&str, &str>) {
+        let found = best_link(document.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expect,
+            "{document}"
+        );
+    }
+
+    const NO_LINK: Result<&str, &str> = Err("there is no supported link");
+    const NOT_JSON: Result<&str, &str> = Err("the document is not JSON");
+    const NOT_NODEINFO: Result<&str, &str> = Err("the document is not NodeInfo");
+
+    fn link(version: &str, href: &str) -> String {
+        format!(
+            r#"{{"rel":"http://nodeinfo.diaspora.software/ns/schema/{version}","href":"{href}"}}"#
+        )
+    }
+
+    #[test]
+    fn the_highest_supported_version_is_taken() {
+        let links = [link("2.0", "/a"), link("2.1", "/b"), link("1.0", "/c")].join(",");
+        check_link(&format!(r#"{{"links":[{links}]}}"#), Ok("/b"));
+        let links = [link("2.2", "/a"), link("3.0", "/b"), link("2.2", "/c")].join(",");
+        check_link(&format!(r#"{{"links":[{links}]}}"#), Ok("/a"));
+    }
+
+    #[test]
+    fn links_may_be_odd() {
+        let good = link("2.0", "/n");
+        check_link(&format!(r#"{{"links":{good}}}"#), Ok("/n"));
+        check_link(
+            &format!(r#"{{"links":[null,7,"x",[],{{"rel":1}},{good}]}}"#),
+            Ok("/n"),
+        );
+        check_link(&format!(r#"{{"0":{good},"links":[{good}]}}"#), Ok("/n"));
+        check_link(&format!(r#"{{"links":[],"links":[{good}]}}"#), Ok("/n"));
+        check_link(r#"{"links":[]}"#, NO_LINK);
+        check_link(r#"{"links":{}}"#, NO_LINK);
+        check_link(r#"{"links":null}"#, NO_LINK);
+        check_link(&format!(r#"{{"links":[{}]}}"#, link("2.0/", "/n")), NO_LINK);
+        let https = good.replace("http://nodeinfo", "https://nodeinfo");
+        check_link(&format!(r#"{{"links":[{https}]}}"#), NO_LINK);
+    }
+
+    #[test]
+    fn what_is_no_pointer_is_refused() {
+        check_link(r#"{"error":"not found"}"#, NOT_NODEINFO);
+        check_link("[]", NOT_NODEINFO);
+        check_link("<!DOCTYPE html>", NOT_JSON);
+        check_link(r#"{"links":[]} x"#, NOT_JSON);
+        check_link("", NOT_JSON);
+    }
+
+    fn check(document: &str, expect: Option<(&str, Option<&str>, bool, bool)>) {
+        let about = read(document.as_bytes()).ok();
+        let found = about.as_ref().map(|about| {
+            (
+                about.software.as_str(),
+                about.version.as_deref(),
+                about.private,
+                about.activitypub,
+            )
+        });
+        assert_eq!(found, expect, "{document}");
+    }
+
+    #[test]
+    fn software_is_read_leniently_but_for_its_name() {
+        check(
+            r#"{"version":"2.0","software":{"name":"Friendica","version":"2024.12"},"protocols":["diaspora","ActivityPub"],"services":[],"usage":{"users":"many"},"metadata":[]}"#,
+            Some(("friendica", Some("2024.12"), false, true)),
+        );
+        check(
+            r#"{"software":{"name":"pleroma","version":2.5},"metadata":{"private":true}}"#,
+            Some(("pleroma", None, true, false)),
+        );
+        check(
+            r#"{"software":{"name":"a"},"metadata":{"private":"true"},"protocols":{"inbound":["activitypub"],"outbound":[]}}"#,
+            Some(("a", None, false, true)),
+        );
+        check(
+            r#"{"software":{"name":"a"},"software":{"name":"b"}}"#,
+            Some(("b", None, false, false)),
+        );
+        for document in [
+            r#"{"error":"x"}"#,
+            r#"{"software":"mastodon"}"#,
+            r#"{"software":{"name":7}}"#,
+            r#"{"software":{"name":" "}}"#,
+            r#"{"software":{"name":"a\u001b[2J"}}"#,
+            "[]",
+            "{}",
+            r#"{"software":{"name":"a"}}}"#,
+        ] {
+            check(document, None);
+        }
+        let long = "x".repeat(129);
+        check(&format!(r#"{{"software":{{"name":"{long}"}}}}"#), None);
+    }
+
+    #[test]
+    fn a_long_version_is_cut_between_characters() {
+        let version = format!("{}é", "x".repeat(127));
+        let document = format!(r#"{{"software":{{"name":"a","version":"{version}"}}}}"#);
+        let kept = "x".repeat(127);
+        check(&document, Some(("a", Some(&kept), false, false)));
+    }
+}

@@ -1,0 +1,144 @@
+//! The places beside NodeInfo in which an instance can ask to be left out of statistics (design §7.3).
+//!
+//! In: the software's name, then the flag's document. Out: yes, no or unknown. Refused: nothing; a document that is not of the expected kind tells
+//! us nothing, and unknown keeps what was known.
+
+use protocol::Private;
+use serde::de::MapAccess;
+
+use crate::json::{Members, Object, Scalar, Taken, parse_document};
+
+/// Where a software keeps its flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// GNU Social and Friendica: `site.private` of the `StatusNet` configuration.
+    Statusnet,
+    /// Hubzilla and Red: `hide_in_statistics`, a truth value, a number or a string.
+    Siteinfo,
+}
+
+/// The flag of a software, if it has one.
+pub fn flag_of(software: &str) -> Option<Flag> {
+    match software {
+        "gnusocial" | "gnu social" | "gnu-social" | "friendica" => Some(Flag::Statusnet),
+        "hubzilla" | "red" | "redmatrix" => Some(Flag::Siteinfo),
+        _ => None,
+    }
+}
+
+impl Flag {
+    /// The path of its document.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Statusnet => "/api/statusnet/config.json",
+            Self::Siteinfo => "/siteinfo.json",
+        }
+    }
+
+    /// What the document says. A sound one without the mark doesn't ask.
+    pub fn read(self, document: &[u8]) -> Private {
+        let found = match self {
+            Self::Statusnet => parse_document::<Object<Statusnet>>(document)
+                .ok()
+                .and_then(|config| config.0?.site.0)
+                .map(|site| site.private.is_yes()),
+            Self::Siteinfo => parse_document::<Object<Siteinfo>>(document)
+                .ok()
+                .and_then(|info| info.0)
+                .map(|info| info.hidden.is_yes()),
+        };
+        match found {
+            Some(true) => Private::Yes,
+            Some(false) => Private::No,
+            None => Private::Unknown,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Statusnet {
+    site: Object<Site>,
+}
+
+impl Members for Statusnet {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if key != "site" {
+            return Ok(Taken::No);
+        }
+        self.site = map.next_value()?;
+        Ok(Taken::Yes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Site {
+    private: Scalar,
+}
+
+impl Members for Site {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if key != "private" {
+            return Ok(Taken::No);
+        }
+        self.private = map.next_value()?;
+        Ok(Taken::Yes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Siteinfo {
+    hidden: Scalar,
+}
+
+impl Members for Siteinfo {
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<Taken, A::Error> {
+        if key != "hide_in_statistics" {
+            return Ok(Taken::No);
+        }
+        self.hidden = map.next_value()?;
+        Ok(Taken::Yes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(software: &str, document: &str, expect: Private) {
+        let flag = flag_of(software).unwrap();
+        assert_eq!(flag.read(document.as_bytes()), expect, "{document}");
+    }
+
+    #[test]
+    fn flags_are_read_in_all_their_types() {
+        check("friendica", r#"{"site":{"private":true}}"#, Private::Yes);
+        check("gnusocial", r#"{"site":{"private":"1"}}"#, Private::Yes);
+        check("gnusocial", r#"{"site":{"private":false}}"#, Private::No);
+        check("hubzilla", r#"{"hide_in_statistics":true}"#, Private::Yes);
+        check("hubzilla", r#"{"hide_in_statistics":1}"#, Private::Yes);
+        check("red", r#"{"hide_in_statistics":"1"}"#, Private::Yes);
+        check("red", r#"{"hide_in_statistics":"0"}"#, Private::No);
+        check("red", r#"{"hide_in_statistics":0}"#, Private::No);
+        check("red", r#"{"name":"a hub"}"#, Private::No);
+    }
+
+    #[test]
+    fn another_document_tells_nothing() {
+        check("friendica", "<html>", Private::Unknown);
+        check("friendica", r#"{"error":"no"}"#, Private::Unknown);
+        check("hubzilla", "[]", Private::Unknown);
+        assert_eq!(flag_of("mastodon"), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! The egress directory's content → what a check needs to start.
+//!
+//! In: the directory that the gateway made. Out: the order, the socket's path, further trust roots. Refused: files over their bounds and anything
+//! that is not exactly an order; that is a fault of ours, found before `hello`, so that it never counts against the host.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use protocol::CheckOrder;
+use protocol::limits;
+
+/// Longest order: a contact and a word.
+const ORDER_BYTES_MAX: u64 = 4 * 1024;
+
+/// Longest file of further roots. A CA's certificate in PEM takes 1 to 2 KiB.
+pub const CA_BYTES_MAX: u64 = 256 * 1024;
+
+/// What the gateway laid into a check's egress directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Egress {
+    /// What to ask for, and in whose name.
+    pub order: CheckOrder,
+    /// The socket that leads to the host.
+    pub socket: PathBuf,
+    /// Further trust roots in PEM, in the lab only.
+    pub ca_pem: Option<Vec<u8>>,
+}
+
+/// Why a check cannot start: ours, never the host's.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// A file could not be read.
+    #[error("{path} could not be read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is over its bound.
+    #[error("{path} is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its bound.
+        bytes_max: u64,
+    },
+    /// The order is not one.
+    #[error("the order is not of the form agreed upon")]
+    Order(#[source] serde_json::Error),
+}
+
+/// Reads the egress directory.
+///
+/// # Errors
+/// When the order or the socket is missing, or a file is over its bound or malformed.
+pub fn read(directory: &Path) -> Result<Egress, EgressError> {
+    let order = read_file(&directory.join(limits::ORDER_FILE), ORDER_BYTES_MAX)?;
+    let order = serde_json::from_slice(&order).map_err(EgressError::Order)?;
+    let ca = directory.join(limits::EXTRA_CA_FILE);
+    let ca_pem = match read_file(&ca, CA_BYTES_MAX) {
+        Ok(pem) => Some(pem),
+        Err(EgressError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let socket = directory.join(limits::EGRESS_SOCKET);
+    // A socket that isn't there would look like a host that doesn't answer.
+    socket.metadata().map_err(|source| EgressError::Read {
+        path: socket.clone(),
+        source,
+    })?;
+    Ok(Egress {
+        order,
+        socket,
+        ca_pem,
+    })
+}
+
+/// Reads a file of at most `bytes_max` bytes.
+///
+/// # Errors
+/// When it can't be read or is longer.
+pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, EgressError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| {
+            file.take(bytes_max.saturating_add(1))
+                .read_to_end(&mut bytes)
+        })
+        .map_err(|source| EgressError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+        return Err(EgressError::TooLong {
+            path: path.to_owned(),
+            bytes_max,
+        });
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::order::AskPeers;
+    use std::fs;
+
+    const ORDER: &str = r#"{"contact":"https://census.example","peers":"ask"}"#;
+
+    #[test]
+    fn an_order_is_read_with_its_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("order.json"), ORDER).unwrap();
+        assert!(matches!(
+            read(directory.path()),
+            Err(EgressError::Read { .. })
+        ));
+        fs::write(directory.path().join("https.sock"), "").unwrap();
+        let egress = read(directory.path()).unwrap();
+        assert_eq!(egress.order.peers, AskPeers::Ask);
+        assert_eq!(egress.ca_pem, None);
+    }
+
+    #[test]
+    fn a_malformed_or_long_order_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("https.sock"), "").unwrap();
+        for order in ["{}", r#"{"contact":"a","peers":"ask","host":"b"}"#] {
+            fs::write(directory.path().join("order.json"), order).unwrap();
+            assert!(matches!(read(directory.path()), Err(EgressError::Order(_))));
+        }
+        let long = format!("{ORDER}{}", " ".repeat(5000));
+        fs::write(directory.path().join("order.json"), long).unwrap();
+        assert!(matches!(
+            read(directory.path()),
+            Err(EgressError::TooLong { .. })
+        ));
+    }
+}

@@ -1,0 +1,132 @@
+//! Peers lists: which software tells its peers where, and the reading of them as streams (design §7.4).
+//!
+//! In: what NodeInfo says of the host. Out: `peers` lines as the names come, and one `peers_end`. Refused: elements that are no host name (they are
+//! counted), blocked and suspended instances (they are no peers), and everything over the bounds of a check; what was read until then stands.
+
+mod feed;
+mod friendica;
+mod funkwhale;
+mod lemmy;
+mod mastodon;
+mod mbin;
+mod misskey;
+mod name;
+mod page;
+mod peertube;
+mod piefed;
+mod sink;
+
+use protocol::PeersOutcome;
+
+pub use self::name::peer_name;
+use crate::check::Fault;
+use crate::emit::Emitter;
+use crate::fetch::Fetcher;
+use crate::nodeinfo::About;
+use feed::{Session, Stop};
+use sink::Sink;
+
+/// Software that tells its peers in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// A flat list at Mastodon's address.
+    Mastodon,
+    /// The same, and pages by POST where it is not there.
+    Misskey,
+    /// Lemmy's linked instances.
+    Lemmy,
+    /// The same under another address.
+    PieFed,
+    /// Mbin and kbin.
+    Mbin,
+    /// Following and followers.
+    PeerTube,
+    /// Domains, by page.
+    Funkwhale,
+    /// Mastodon's address, and its own directory where that is not there.
+    Friendica,
+    /// Software that tells no peers.
+    Silent,
+}
+
+impl Family {
+    /// The family of a software; what is unknown and speaks `ActivityPub` gets one try at Mastodon's address.
+    pub fn of(about: &About) -> Self {
+        match about.software.as_str() {
+            "mastodon" | "hometown" | "glitchcafe" | "pleroma" | "akkoma" | "rebased"
+            | "gotosocial" | "bookwyrm" | "smithereen" | "wildebeest" | "takahe" | "mitra"
+            | "snac" | "snac2" => Self::Mastodon,
+            "misskey" | "calckey" | "firefish" | "sharkey" | "foundkey" | "cherrypick"
+            | "iceshrimp" | "iceshrimp.net" | "catodon" | "meisskey" => Self::Misskey,
+            "lemmy" => Self::Lemmy,
+            "piefed" => Self::PieFed,
+            "mbin" | "kbin" => Self::Mbin,
+            "peertube" => Self::PeerTube,
+            "funkwhale" => Self::Funkwhale,
+            "friendica" => Self::Friendica,
+            "pixelfed" | "hubzilla" | "red" | "redmatrix" | "gnusocial" | "gnu social"
+            | "gnu-social" | "diaspora" | "writefreely" | "wordpress" | "mobilizon" | "owncast"
+            | "nodebb" | "discourse" | "matrix" | "synapse" | "dendrite" | "conduit" => {
+                Self::Silent
+            }
+            _ if about.activitypub => Self::Mastodon,
+            _ => Self::Silent,
+        }
+    }
+}
+
+/// Asks for peers, prints them as they come and then how the list ended, and gives the emitter back.
+///
+/// # Errors
+/// When an event can't be printed; whatever the host does is an outcome.
+pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Result<Emitter, Fault> {
+    let sink = Sink::new(emitter, fetcher.host().clone(), fetcher.limits().peers);
+    let mut session = Session::new(fetcher, sink);
+    let ended = match Family::of(about) {
+        Family::Mastodon => mastodon::collect(&mut session).await,
+        Family::Misskey => misskey::collect(&mut session).await,
+        Family::Lemmy => lemmy::collect(&mut session).await,
+        Family::PieFed => piefed::collect(&mut session).await,
+        Family::Mbin => mbin::collect(&mut session).await,
+        Family::PeerTube => peertube::collect(&mut session).await,
+        Family::Funkwhale => funkwhale::collect(&mut session).await,
+        Family::Friendica => friendica::collect(&mut session).await,
+        Family::Silent => Err(Stop::Silent),
+    };
+    let outcome = match ended {
+        Ok(()) => PeersOutcome::Complete,
+        Err(Stop::Refused) => PeersOutcome::Refused,
+        Err(Stop::Truncated) => PeersOutcome::Truncated,
+        Err(Stop::Failed) => PeersOutcome::Failed,
+        Err(Stop::Silent) => PeersOutcome::None,
+    };
+    session
+        .into_sink()
+        .ok_or(Fault::ReaderLost)?
+        .finish(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(software: &str, activitypub: bool, expect: Family) {
+        let about = About {
+            software: software.to_owned(),
+            version: None,
+            private: false,
+            activitypub,
+        };
+        assert_eq!(Family::of(&about), expect, "{software}");
+    }
+
+    #[test]
+    fn software_is_asked_in_its_own_way() {
+        check("mastodon", true, Family::Mastodon);
+        check("sharkey", true, Family::Misskey);
+        check("kbin", true, Family::Mbin);
+        check("pixelfed", true, Family::Silent);
+        check("something new", true, Family::Mastodon);
+        check("something new", false, Family::Silent);
+    }
+}

@@ -1,0 +1,182 @@
+//! One answer from the network to the parser: the async side reads, a thread parses, a short queue lies between them.
+//!
+//! In: requests. Out: pages, their names gone to the sink already. Refused: answers of another status than 200, and the bounds of all peers answers
+//! together.
+
+use std::io::{self, BufReader, Read};
+
+use bytes::{Buf, Bytes};
+use tokio::sync::mpsc;
+
+use super::page::{Page, Shape, read_page};
+use super::sink::Sink;
+use crate::fetch::{Ask, Failure, Fetcher};
+use crate::json::{BYTE_ORDER_MARK, Guard};
+
+/// Pieces between the network and the parser. A piece is at most what hyper reads at once, so the queue holds less than 2 MiB.
+const PIECES_QUEUED_MAX: usize = 4;
+
+/// The parser's own buffer: it takes single bytes from its reader.
+const READ_BUFFER_BYTES: usize = 8 * 1024;
+
+/// Why a peers list ended before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// By robots.txt, by a status, or by a redirect elsewhere.
+    Refused,
+    /// At a bound.
+    Truncated,
+    /// By the network, or by what is no such list.
+    Failed,
+    /// This software has none.
+    Silent,
+}
+
+/// The asking of one host for its peers, over as many answers as it takes.
+#[derive(Debug)]
+pub(super) struct Session<'a> {
+    fetcher: &'a mut Fetcher,
+    sink: Option<Sink>,
+    bytes_left: u64,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(fetcher: &'a mut Fetcher, sink: Sink) -> Self {
+        Self {
+            bytes_left: fetcher.limits().peers_bytes,
+            fetcher,
+            sink: Some(sink),
+        }
+    }
+
+    /// The sink, unless its thread was lost.
+    pub(super) fn into_sink(self) -> Option<Sink> {
+        self.sink
+    }
+
+    /// Names and dropped elements so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.sink.as_ref().map_or(0, Sink::taken)
+    }
+
+    /// Asks for `path`.
+    pub(super) async fn get(&mut self, path: &str, shape: &'static Shape) -> Result<Page, Stop> {
+        let ask = self.fetcher.ask_for(path);
+        self.page(ask.map_err(|_no_url| Stop::Failed)?, shape).await
+    }
+
+    /// Asks for `path` with a JSON body.
+    pub(super) async fn post(
+        &mut self,
+        path: &str,
+        json: String,
+        shape: &'static Shape,
+    ) -> Result<Page, Stop> {
+        let ask = self.fetcher.ask_for(path);
+        let mut ask = ask.map_err(|_no_url| Stop::Failed)?;
+        ask.post = Some(json);
+        self.page(ask, shape).await
+    }
+
+    async fn page(&mut self, ask: Ask, shape: &'static Shape) -> Result<Page, Stop> {
+        let answer = self.fetcher.get(ask).await.map_err(Stop::from)?;
+        match answer.status {
+            200 => {}
+            400..=499 => return Err(Stop::Refused),
+            _ => return Err(Stop::Failed),
+        }
+        let mut body = answer.body(self.bytes_left).map_err(Stop::from)?;
+        let mut sink = self.sink.take().ok_or(Stop::Failed)?;
+        let (pieces, queue) = mpsc::channel(PIECES_QUEUED_MAX);
+        let parser = tokio::task::spawn_blocking(move || {
+            let read = read_page(Pieces::reader(queue), shape, &mut sink);
+            (sink, read)
+        });
+        let before = self.fetcher.bytes();
+        let fed = loop {
+            match body.next().await {
+                Ok(Some(piece)) => {
+                    // The parser wants no more.
+                    if pieces.send(piece).await.is_err() {
+                        break Ok(());
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(failure) => break Err(failure),
+            }
+        };
+        drop(pieces);
+        let bytes = self.fetcher.bytes().saturating_sub(before);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        let (sink, read) = parser.await.map_err(|_panicked| Stop::Failed)?;
+        let full = sink.is_full();
+        self.sink = Some(sink);
+        match (fed, read) {
+            (Err(failure), _) => Err(failure.into()),
+            (Ok(()), _) if full => Err(Stop::Truncated),
+            (Ok(()), Ok(page)) if page.is_list => Ok(page),
+            (Ok(()), Ok(_) | Err(_)) => Err(Stop::Failed),
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Disallowed
+            | Failure::Moved(_)
+            | Failure::Temporary(_)
+            | Failure::BadRedirect(_)
+            | Failure::RedirectToSelf
+            | Failure::RedirectLoop => Self::Refused,
+            Failure::Deadline | Failure::TooLarge | Failure::Requests => Self::Truncated,
+            Failure::Tls
+            | Failure::Http
+            | Failure::BrokenOff
+            | Failure::Timeout
+            | Failure::Encoding => Self::Failed,
+        }
+    }
+}
+
+/// The parser's end of the queue, as a reader. A queue that is closed early looks like an early end, which is malformed JSON.
+struct Pieces {
+    queue: mpsc::Receiver<Bytes>,
+    piece: Bytes,
+    guard: Guard,
+    started: bool,
+}
+
+impl Pieces {
+    fn reader(queue: mpsc::Receiver<Bytes>) -> BufReader<Self> {
+        let pieces = Self {
+            queue,
+            piece: Bytes::new(),
+            guard: Guard::default(),
+            started: false,
+        };
+        BufReader::with_capacity(READ_BUFFER_BYTES, pieces)
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            let Some(mut piece) = self.queue.blocking_recv() else {
+                return Ok(0);
+            };
+            if !self.started && piece.starts_with(BYTE_ORDER_MARK) {
+                piece.advance(BYTE_ORDER_MARK.len());
+            }
+            self.started = true;
+            self.piece = piece;
+        }
+        let bytes = self.piece.len().min(buffer.len());
+        let mut part = self.piece.split_to(bytes);
+        // Part by part, so that what stands before a breach is still parsed.
+        self.guard.feed(&part).map_err(io::Error::other)?;
+        let buffer = buffer.get_mut(..bytes);
+        part.copy_to_slice(buffer.ok_or(io::ErrorKind::InvalidInput)?);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,56 @@
+//! Lemmy: the linked instances, in the three shapes that its versions send.
+//!
+//! In: `/api/v3/federated_instances` since 0.18, `/api/v3/site` before, `/api/v4/federated_instances` since 1.0; `linked` as names or objects, or
+//! pages of views with a cursor. Refused: the lists of allowed and blocked instances, which are no peers.
+
+use url::form_urlencoded;
+
+use super::feed::{Session, Stop};
+use super::page::{Shape, WithoutList};
+
+/// Lists of linked instances, by version: `linked` below `federated_instances`, or pages of views.
+pub(super) static SHAPE: Shape = Shape {
+    lists: &["federated_instances", "linked", "items", "data"],
+    names: &["domain"],
+    inside: &["instance"],
+    shunned: &["blocked"],
+    cursors: &["next_page"],
+    without_list: WithoutList::NoAnswer,
+};
+
+/// The same within the description of a site, which leaves the list out when federation is off.
+pub(super) static SITE_SHAPE: Shape = Shape {
+    lists: &["federated_instances", "linked"],
+    cursors: &[],
+    without_list: WithoutList::NoPeers,
+    ..SHAPE
+};
+
+/// Asks the three addresses until one answers.
+pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+    for prefix in ["/api/v3", "/api/v4"] {
+        let path = format!("{prefix}/federated_instances?kind=linked");
+        match pages(session, &path).await {
+            Err(Stop::Refused) if session.taken() == 0 => {}
+            ended => return ended,
+        }
+    }
+    let site = session.get("/api/v3/site", &SITE_SHAPE).await;
+    site.map(|_page| ())
+}
+
+/// Asks for `path` and for what its cursors lead to, until there is none or it is the same again.
+pub(super) async fn pages(session: &mut Session<'_>, path: &str) -> Result<(), Stop> {
+    let mut page = session.get(path, &SHAPE).await?;
+    let mut last = None;
+    while let Some(cursor) = page.next.take() {
+        if page.items == 0 || last.as_ref() == Some(&cursor) {
+            return Ok(());
+        }
+        let encoded: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+        let next = format!("{path}&page_cursor={encoded}");
+        last = Some(cursor);
+        page = session.get(&next, &SHAPE).await?;
+    }
+    Ok(())
+}

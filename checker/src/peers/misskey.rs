@@ -1,0 +1,41 @@
+//! Misskey and its forks: Mastodon's flat list, and where that is missing, pages by POST.
+//!
+//! In: `POST /api/federation/instances` with `{"limit":100,"offset":n,"sort":"+firstRetrievedAt"}`: arrays of objects with `host`.
+//! Refused: instances that are suspended or blocked there. The number of pages is bounded by the requests of a check.
+
+use super::feed::{Session, Stop};
+use super::mastodon;
+use super::page::{Shape, WithoutList};
+
+const PATH: &str = "/api/federation/instances";
+
+/// The largest page that Misskey gives.
+const PAGE_ITEMS: u64 = 100;
+
+pub(super) static SHAPE: Shape = Shape {
+    lists: &[],
+    names: &["host"],
+    inside: &[],
+    shunned: &["isSuspended", "isBlocked"],
+    cursors: &[],
+    without_list: WithoutList::NoAnswer,
+};
+
+/// Asks for the flat list, then for pages until one is not full.
+pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+    match mastodon::collect(session).await {
+        // Older versions answer an unknown address with 404 or with the page of their user interface.
+        Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}
+        ended => return ended,
+    }
+    let mut offset: u64 = 0;
+    loop {
+        let json =
+            format!(r#"{{"limit":{PAGE_ITEMS},"offset":{offset},"sort":"+firstRetrievedAt"}}"#);
+        let page = session.post(PATH, json, &SHAPE).await?;
+        if page.items < PAGE_ITEMS {
+            return Ok(());
+        }
+        offset = offset.saturating_add(page.items);
+    }
+}

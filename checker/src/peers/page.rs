@@ -1,0 +1,244 @@
+//! One JSON answer as a stream → names for the sink, whatever the shape of the list.
+//!
+//! In: a reader of guarded bytes and the [`Shape`] of a family's answers. Out: names to the sink as they are parsed, and what paging needs.
+//! Refused: malformed JSON; elements of another type are dropped one by one.
+
+use std::fmt;
+use std::io::Read;
+
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+
+use super::sink::Sink;
+use crate::json::{Scalar, pass_over_array};
+
+/// Longest cursor that is kept: it goes back into an address.
+const CURSOR_BYTES_MAX: usize = 512;
+
+/// How a family's answers look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Keys through which lists are reached; a list is also taken at the top.
+    pub(super) lists: &'static [&'static str],
+    /// Keys of an element that hold its name.
+    pub(super) names: &'static [&'static str],
+    /// Keys of an element that hold an object with its name.
+    pub(super) inside: &'static [&'static str],
+    /// Keys that mark an element as blocked or suspended.
+    pub(super) shunned: &'static [&'static str],
+    /// Keys at the top that hold the next page's cursor.
+    pub(super) cursors: &'static [&'static str],
+    /// What an object without such a list means.
+    pub(super) without_list: WithoutList,
+}
+
+/// What an object without a list means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WithoutList {
+    /// That this is no such answer.
+    NoAnswer,
+    /// That there are no peers.
+    NoPeers,
+}
+
+/// What was read of one answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Page {
+    /// Whether there was a list, or something that stands for an empty one.
+    pub(super) is_list: bool,
+    /// Elements, of whatever kind.
+    pub(super) items: u64,
+    /// The next page's cursor.
+    pub(super) next: Option<String>,
+}
+
+/// Reads an answer to its end.
+pub(super) fn read_page<R: Read>(
+    reader: R,
+    shape: &'static Shape,
+    sink: &mut Sink,
+) -> Result<Page, serde_json::Error> {
+    let mut page = Page::default();
+    let mut deserializer = serde_json::Deserializer::from_reader(reader);
+    let level = Level {
+        shape,
+        sink,
+        page: &mut page,
+        place: Place::Top,
+    };
+    level.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(page)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Top,
+    Below,
+}
+
+/// The top of an answer, or what stands at one of the keys that lead to a list.
+struct Level<'a> {
+    shape: &'static Shape,
+    sink: &'a mut Sink,
+    page: &'a mut Page,
+    place: Place,
+}
+
+impl<'de> DeserializeSeed<'de> for Level<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.page.is_list = true;
+        while let Some(element) = seq.next_element_seed(Element(self.shape))? {
+            self.page.items = self.page.items.saturating_add(1);
+            match element {
+                Found { shunned: true, .. } => {}
+                Found {
+                    name: Some(name), ..
+                } => self
+                    .sink
+                    .offer(&name)
+                    .map_err(|_full| A::Error::custom("a bound is reached"))?,
+                Found { name: None, .. } => self.sink.drop_one(),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut members: u32 = 0;
+        while let Some(key) = map.next_key::<String>()? {
+            members = members.saturating_add(1);
+            let key = key.as_str();
+            if self.shape.lists.contains(&key) {
+                map.next_value_seed(Level {
+                    shape: self.shape,
+                    sink: &mut *self.sink,
+                    page: &mut *self.page,
+                    place: Place::Below,
+                })?;
+            } else if self.shape.cursors.contains(&key) {
+                let cursor = map.next_value::<Scalar>()?.into_text();
+                self.page.next =
+                    cursor.filter(|text| !text.is_empty() && text.len() <= CURSOR_BYTES_MAX);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        // Lemmy leaves out what is empty, up to an empty object; an error's object is not empty.
+        let may_lack = members == 0 || self.shape.without_list == WithoutList::NoPeers;
+        if may_lack && !self.shape.lists.is_empty() {
+            self.page.is_list = true;
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        // `null` instead of a list: federation is off.
+        if self.place == Place::Below {
+            self.page.is_list = true;
+        }
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// What an element of a list says.
+#[derive(Debug, Default)]
+struct Found {
+    name: Option<String>,
+    shunned: bool,
+}
+
+/// An element: a text, or an object that holds one.
+struct Element(&'static Shape);
+
+impl<'de> DeserializeSeed<'de> for Element {
+    type Value = Found;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Element {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Found, E> {
+        Ok(Found {
+            name: Some(name.to_owned()),
+            shunned: false,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        let mut found = Found::default();
+        while let Some(key) = map.next_key::<String>()? {
+            let key = key.as_str();
+            if self.0.names.contains(&key) {
+                found.name = map.next_value::<Scalar>()?.into_text().or(found.name);
+            } else if self.0.inside.contains(&key) {
+                let inner = map.next_value_seed(Self(self.0))?;
+                found.name = inner.name.or(found.name);
+                found.shunned |= inner.shunned;
+            } else if self.0.shunned.contains(&key) {
+                found.shunned |= map.next_value::<Scalar>()?.is_yes();
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Found, A::Error> {
+        pass_over_array(seq).map(|()| Found::default())
+    }
+    fn visit_unit<E>(self) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Names → `peers` lines: a line as soon as it is full, so that what is in memory doesn't grow with the list.
+//!
+//! In: elements as they were sent. Out: lines within the wire's bounds. Refused: more names or bytes than a check may print; elements that are no
+//! name are counted; the host itself is left out.
+
+use protocol::limits::{PEERS_LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
+use protocol::{Event, Host, PeersOutcome};
+
+use super::name::peer_name;
+use crate::check::Fault;
+use crate::emit::{EmitError, Emitter};
+
+/// Bytes of an empty `peers` line.
+const FRAME_BYTES: usize = r#"{"peers":{"hosts":[]}}"#.len();
+
+/// Bytes that a name takes beyond itself: quotes and a comma.
+const NAME_FRAME_BYTES: usize = 3;
+
+/// Where names go.
+#[derive(Debug)]
+pub(super) struct Sink {
+    emitter: Emitter,
+    own: Host,
+    batch: Vec<Host>,
+    batch_bytes: usize,
+    given: u64,
+    peers_max: u64,
+    dropped: u64,
+    failed: Option<EmitError>,
+    full: bool,
+}
+
+/// The sink takes no more: a bound was reached or stdout failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl Sink {
+    pub(super) fn new(emitter: Emitter, own: Host, peers_max: u64) -> Self {
+        Self {
+            emitter,
+            own,
+            batch: Vec::new(),
+            batch_bytes: FRAME_BYTES,
+            given: 0,
+            peers_max,
+            dropped: 0,
+            failed: None,
+            full: false,
+        }
+    }
+
+    /// Takes an element that was a text.
+    pub(super) fn offer(&mut self, element: &str) -> Result<(), Full> {
+        let Some(host) = peer_name(element) else {
+            self.drop_one();
+            return Ok(());
+        };
+        if host == self.own {
+            return Ok(());
+        }
+        if self.given >= self.peers_max {
+            return self.stop();
+        }
+        let bytes = host.as_str().len().saturating_add(NAME_FRAME_BYTES);
+        let line = self.batch_bytes.saturating_add(bytes);
+        if self.batch.len() >= PEERS_PER_LINE_MAX || line > PEERS_LINE_BYTES_MAX {
+            self.flush()?;
+        }
+        self.batch_bytes = self.batch_bytes.saturating_add(bytes);
+        self.batch.push(host);
+        self.given = self.given.saturating_add(1);
+        Ok(())
+    }
+
+    /// Counts an element that was no text.
+    pub(super) fn drop_one(&mut self) {
+        self.dropped = self.dropped.saturating_add(1);
+    }
+
+    /// Whether a bound was reached.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Names and dropped elements so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.given.saturating_add(self.dropped)
+    }
+
+    /// Prints what is left and how the list ended.
+    pub(super) fn finish(mut self, outcome: PeersOutcome) -> Result<Emitter, Fault> {
+        let flushed = self.flush();
+        let outcome = if self.full || flushed == Err(Full) {
+            PeersOutcome::Truncated
+        } else {
+            outcome
+        };
+        if let Some(error) = self.failed {
+            return Err(error.into());
+        }
+        self.emitter.emit(&Event::PeersEnd {
+            outcome,
+            dropped: self.dropped,
+        })?;
+        Ok(self.emitter)
+    }
+
+    fn flush(&mut self) -> Result<(), Full> {
+        let hosts = std::mem::take(&mut self.batch);
+        let bytes = std::mem::replace(&mut self.batch_bytes, FRAME_BYTES);
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        if self.failed.is_some() || !self.emitter.has_room(bytes) {
+            return self.stop();
+        }
+        if let Err(error) = self.emitter.emit(&Event::Peers { hosts }) {
+            self.failed = Some(error);
+            return self.stop();
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), Full> {
+        self.full = true;
+        Err(Full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::tests::Kept;
+
+    fn sink(kept: &Kept, bytes_max: u64, peers_max: u64) -> Sink {
+        let emitter = Emitter::new(Box::new(kept.clone()), bytes_max);
+        Sink::new(emitter, Host::parse("own.example").unwrap(), peers_max)
+    }
+
+    fn lines(kept: &Kept) -> Vec<usize> {
+        let events = kept.events();
+        let lines = events.iter().map(|event| {
+            if let Event::Peers { hosts } = event {
+                hosts.len()
+            } else {
+                0
+            }
+        });
+        lines.filter(|&hosts| hosts > 0).collect()
+    }
+
+    fn end(outcome: PeersOutcome, dropped: u64) -> Option<Event> {
+        Some(Event::PeersEnd { outcome, dropped })
+    }
+
+    #[test]
+    fn lines_hold_500_names() {
+        let kept = Kept::default();
+        let mut sink = sink(&kept, 1 << 20, 10_000);
+        for number in 0..1001 {
+            sink.offer(&format!("h{number}.example")).unwrap();
+        }
+        sink.offer("OWN.example.").unwrap();
+        sink.offer("no name").unwrap();
+        sink.finish(PeersOutcome::Complete).unwrap();
+        assert_eq!(lines(&kept), [500, 500, 1]);
+        assert_eq!(kept.events().pop(), end(PeersOutcome::Complete, 1));
+    }
+
+    #[test]
+    fn lines_of_long_names_stay_within_their_bytes() {
+        let kept = Kept::default();
+        let mut sink = sink(&kept, 1 << 20, 10_000);
+        let long = format!("{0}.{0}.{0}.example", "a".repeat(63));
+        for _ in 0..600 {
+            sink.offer(&long).unwrap();
+        }
+        let _emitter = sink.finish(PeersOutcome::Complete).unwrap();
+        let per_line = (PEERS_LINE_BYTES_MAX - FRAME_BYTES) / (long.len() + NAME_FRAME_BYTES);
+        assert_eq!(lines(&kept).first(), Some(&per_line));
+        assert_eq!(lines(&kept).iter().sum::<usize>(), 600);
+    }
+
+    #[test]
+    fn the_name_over_the_bound_ends_the_list() {
+        let kept = Kept::default();
+        let mut sink = sink(&kept, 1 << 20, 2);
+        sink.offer("a.example").unwrap();
+        sink.offer("b.example").unwrap();
+        assert_eq!(sink.offer("c.example"), Err(Full));
+        assert!(sink.is_full());
+        sink.finish(PeersOutcome::Truncated).unwrap();
+        // What was taken before the bound is still told.
+        assert_eq!(lines(&kept), [2]);
+    }
+
+    #[test]
+    fn stdout_never_goes_over_its_bound() {
+        let kept = Kept::default();
+        let mut sink = sink(&kept, 20_000, 100_000);
+        let ended = (0..100_000).find(|number| sink.offer(&format!("h{number}.example")).is_err());
+        assert!(ended.is_some());
+        let _emitter = sink.finish(PeersOutcome::Complete).unwrap();
+        assert!(kept.len() <= 20_000);
+        assert_eq!(kept.events().pop(), end(PeersOutcome::Truncated, 0));
+    }
+}

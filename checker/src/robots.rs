@@ -1,0 +1,147 @@
+//! robots.txt → what we may ask for (RFC 9309).
+//!
+//! In: the answer to the first request. Out: [`Rules`], of which every further request is asked. Refused: nothing; HTML, a byte order mark and
+//! Latin-1 are no rules, and a file over its bound counts up to its last whole line.
+
+use robotxt::Robots;
+use url::Url;
+
+/// The product token that a robots.txt names us by, in any case.
+pub const TOKEN: &str = "Fedicensus";
+
+/// What robots.txt lets us ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// There is no such file, so all is allowed.
+    AllowAll,
+    /// The file's groups for us, or for everybody.
+    Groups(Box<Robots>),
+}
+
+/// Whether a file was read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// It was.
+    Whole,
+    /// It is longer than its bound; what was read may end in the middle of a line.
+    Cut,
+}
+
+impl Rules {
+    /// Parses a file. Never fails: what is no rule is passed over.
+    pub fn parse(file: &[u8], extent: Extent) -> Self {
+        let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
+        let file = match extent {
+            Extent::Whole => file,
+            Extent::Cut => whole_lines(file),
+        };
+        // The parser keeps a record of every line and a parsed URL of every sitemap, which costs 30 times the file's size for a file of line
+        // ends. So it only gets the lines that matter.
+        let mut rules = Vec::new();
+        for line in file.split(|byte| matches!(byte, b'\n' | b'\r' | 0)) {
+            if matters(line) {
+                rules.extend_from_slice(line);
+                rules.push(b'\n');
+            }
+        }
+        Self::Groups(Box::new(Robots::parse(&rules, TOKEN)))
+    }
+
+    /// Whether we may ask for `url`, whose host is the file's.
+    pub fn allow(&self, url: &Url) -> bool {
+        match self {
+            Self::AllowAll => true,
+            Self::Groups(robots) => robots.is_url_allowed(url),
+        }
+    }
+}
+
+/// The file without its last line's beginning: a cut rule could forbid more than the whole one.
+fn whole_lines(file: &[u8]) -> &[u8] {
+    let end = file
+        .iter()
+        .rposition(|byte| matches!(byte, b'\n' | b'\r' | 0));
+    end.and_then(|end| file.get(..end)).unwrap_or_default()
+}
+
+/// Whether a line can be a `user-agent`, `allow`, `disallow` or `crawl-delay` line, in any case and some misspellings.
+fn matters(line: &[u8]) -> bool {
+    line.trim_ascii_start()
+        .first()
+        .is_some_and(|byte| matches!(byte.to_ascii_lowercase(), b'u' | b'a' | b'd' | b'c'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn check(file: &[u8], path: &str, expect: bool) {
+        let rules = Rules::parse(file, Extent::Whole);
+        let url = Url::parse("https://a.example").unwrap().join(path).unwrap();
+        assert_eq!(
+            rules.allow(&url),
+            expect,
+            "{path} of {}",
+            String::from_utf8_lossy(file)
+        );
+    }
+
+    const WELL_KNOWN: &str = "/.well-known/nodeinfo";
+
+    #[test]
+    fn our_group_counts_in_any_case_and_before_everybodys() {
+        check(b"User-agent: *\nDisallow: /", WELL_KNOWN, false);
+        check(b"User-agent: fedicensus\nDisallow: /", WELL_KNOWN, false);
+        check(b"User-Agent: FEDICENSUS\nDisallow: /", WELL_KNOWN, false);
+        check(
+            b"User-agent: *\nDisallow: /\n\nUser-agent: Fedicensus\nAllow: /",
+            WELL_KNOWN,
+            true,
+        );
+        check(
+            b"User-agent: fedicensus\nuser-agent: other\nDisallow: /nodeinfo/",
+            "/nodeinfo/2.0",
+            false,
+        );
+        check(b"User-agent: GPTBot\nDisallow: /", WELL_KNOWN, true);
+    }
+
+    #[test]
+    fn queries_are_asked_with_their_path() {
+        check(b"User-agent: *\nDisallow: /*?page=", "/api?page=2", false);
+        check(b"User-agent: *\nDisallow: /*?page=", "/api", true);
+    }
+
+    #[test]
+    fn odd_files_are_borne() {
+        check(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /\r\n", "/x", false);
+        check(b"User-agent: *\rDisallow: /", "/x", false);
+        check(b"# caf\xe9\nUser-agent: *\nDisallow: /caf\xe9", "/x", true);
+        check(b"<!DOCTYPE html>\n<a href=\"/\">x</a>", "/x", true);
+        check(b"", "/x", true);
+        check(b"Disallow: /", "/x", true);
+    }
+
+    #[test]
+    fn a_cut_rule_never_counts() {
+        let rules = Rules::parse(b"User-agent: *\nDisallow: /x/\nDisallow: /", Extent::Cut);
+        let url = Url::parse("https://a.example/y").unwrap();
+        assert!(rules.allow(&url));
+        assert_eq!(whole_lines(b"no end"), b"");
+    }
+
+    #[test]
+    fn a_file_of_its_full_size_is_parsed_quickly() {
+        let mut many = b"User-agent: *\n".to_vec();
+        while many.len() < 500 * 1024 {
+            many.extend_from_slice(b"allow:*a*\n");
+        }
+        let url = Url::parse(&format!("https://a.example/{}", "b".repeat(2000))).unwrap();
+        let start = Instant::now();
+        assert!(Rules::parse(&many, Extent::Whole).allow(&url));
+        let lines = vec![b'\n'; 500 * 1024];
+        assert!(Rules::parse(&lines, Extent::Whole).allow(&url));
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}

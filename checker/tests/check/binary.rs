@@ -1,0 +1,155 @@
+//! The program itself: its exit codes, its lines and its memory.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use protocol::{Event, PeersOutcome, ProbeReport};
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use crate::server::{HOST, World, ok, parse, serve, write_order};
+
+/// Memory that a check may take, all in all; its container has 64 MiB.
+const RESIDENT_KIB_MAX: u64 = 32 * 1024;
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fedicensus-checker"));
+    command
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+async fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().await.unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_check_runs_through_its_egress_directory() {
+    let served =
+        serve(World::of("mastodon").with("/api/v1/instance/peers", ok(r#"["b.example"]"#)));
+    let directory = served.directory.path();
+    write_order(directory, &served.ca_pem, "ask");
+    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let events = parse(&output.stdout);
+    let outcome = served.outcome(events);
+    let end = Event::PeersEnd {
+        outcome: PeersOutcome::Complete,
+        dropped: 0,
+    };
+    assert_eq!(outcome.peers(), ("b.example".to_owned(), end));
+
+    write_order(directory, &served.ca_pem, "skip");
+    let output = run(&["--egress", text(directory), HOST]).await;
+    let outcome = served.outcome(parse(&output.stdout));
+    let end = Event::PeersEnd {
+        outcome: PeersOutcome::None,
+        dropped: 0,
+    };
+    assert_eq!(outcome.peers(), (String::new(), end));
+}
+
+#[tokio::test]
+async fn without_an_order_nothing_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(&["--egress", text(directory.path()), HOST]).await;
+    assert_eq!(output.status.code(), Some(70));
+    assert!(output.stdout.is_empty());
+    let lines = output.stderr.iter().filter(|&&byte| byte == b'\n');
+    assert_eq!(lines.count(), 1, "{output:?}");
+}
+
+#[tokio::test]
+async fn wrong_usage_has_its_own_exit_code() {
+    for arguments in [
+        &[][..],
+        &["localhost"],
+        &["--", "-flag.example"],
+        &["a.example", "b.example"],
+        &["--no-peers", "a.example"],
+        &["--probe", "a.example"],
+    ] {
+        let output = run(arguments).await;
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(run(&["--help"]).await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_probe_prints_one_report() {
+    let output = run(&["--probe"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    let report = ProbeReport::parse(&output.stdout).unwrap();
+    assert!(report.nofile > 0);
+}
+
+/// A quarter of a million names of 64 bytes: sixteen MiB less a little.
+fn longest_list() -> String {
+    let mut list = String::from("[");
+    for number in 0..250_000 {
+        let comma = if number == 0 { "" } else { "," };
+        write!(list, "{comma}\"h{number:06}.{}.example\"", "x".repeat(46)).unwrap();
+    }
+    list.push(']');
+    list
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_list_takes_little_memory() {
+    let list = longest_list();
+    assert!(list.len() <= 16 * 1024 * 1024, "{}", list.len());
+    let served = serve(World::of("mastodon").with("/api/v1/instance/peers", ok(&list)));
+    let directory = served.directory.path();
+    write_order(directory, &served.ca_pem, "ask");
+    let mut child = command(&["--egress", text(directory), HOST])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id().unwrap());
+    let mut stdout = child.stdout.take().unwrap();
+    let mut lines = Vec::new();
+    let mut peak_kib = 0;
+    loop {
+        // Read piece by piece, so that the peak is seen while the process lives; VmHWM never falls.
+        let now = std::fs::read_to_string(&status).unwrap_or_default();
+        let now = now.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = now.and_then(|value| value.trim().strip_suffix(" kB")?.parse().ok());
+        peak_kib = peak_kib.max(now.unwrap_or(0));
+        let mut piece = vec![0; 256 * 1024];
+        let bytes = stdout.read(&mut piece).await.unwrap();
+        if bytes == 0 {
+            break;
+        }
+        lines.extend_from_slice(&piece[..bytes]);
+    }
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    let outcome = served.outcome(parse(&lines));
+    let (names, end) = outcome.peers();
+    // Names, quotes and commas of the lines take as much as those of the list, and their frames a little more than is left.
+    let Event::PeersEnd {
+        outcome: ended,
+        dropped: 0,
+    } = end
+    else {
+        panic!("{end:?}");
+    };
+    let count = names.split(' ').count();
+    println!(
+        "{count} names, {ended:?}, {} bytes, peak {peak_kib} KiB",
+        lines.len()
+    );
+    assert!(count > 245_000, "{count}");
+    assert!(lines.len() <= 16 * 1024 * 1024);
+    assert!(peak_kib > 1024, "the peak was not seen");
+    assert!(peak_kib <= RESIDENT_KIB_MAX, "{peak_kib} KiB");
+}

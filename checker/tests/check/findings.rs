@@ -1,0 +1,297 @@
+//! What a host answers → the one finding.
+
+use protocol::{DeadReason, Event, Host, Private};
+
+use crate::server::{Certificate, POINTER, Reply, World, answer, ok, redirect};
+
+const WELL_KNOWN: &str = "/.well-known/nodeinfo";
+
+fn dead(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> Event {
+    Event::Dead {
+        reason,
+        status,
+        to: to.map(str::to_owned),
+    }
+}
+
+fn refused(status: u16, retry_after_s: Option<u64>) -> Event {
+    Event::Refused {
+        status,
+        retry_after_s,
+    }
+}
+
+async fn check(world: World, expect: Event) {
+    let outcome = world.check().await;
+    assert_eq!(*outcome.finding(), expect, "{:?}", outcome.requests);
+}
+
+fn robots(reply: Reply) -> World {
+    World::of("mastodon").with("/robots.txt", reply)
+}
+
+fn text(status: &str, body: &str) -> Reply {
+    answer(status, &["content-type: text/plain"], body.as_bytes())
+}
+
+fn alive(software: &str, private: Private) -> Event {
+    Event::Alive {
+        software: software.to_owned(),
+        version: Some("1.0".to_owned()),
+        private,
+    }
+}
+
+#[tokio::test]
+async fn a_sound_instance_is_alive() {
+    let outcome = World::of("Mastodon").check().await;
+    assert_eq!(*outcome.finding(), alive("mastodon", Private::No));
+    assert_eq!(
+        outcome.requests[..3],
+        ["/robots.txt", WELL_KNOWN, "/nodeinfo/2.0"]
+    );
+    let agent = format!(
+        "user-agent: Fedicensus/{} (+https://census.example)\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(outcome.heads.contains(&agent), "{}", outcome.heads);
+    assert!(outcome.heads.contains("accept: application/json\r\n"));
+    assert!(!outcome.heads.contains("referer"));
+}
+
+#[tokio::test]
+async fn robots_decide_over_everything() {
+    let all = "User-agent: *\nDisallow: /";
+    let outcome = robots(text("200 OK", all)).check().await;
+    assert_eq!(*outcome.finding(), Event::OptedOut {});
+    assert_eq!(outcome.requests, ["/robots.txt"]);
+
+    let document = "User-agent: FEDICENSUS\nDisallow: /nodeinfo/";
+    let outcome = robots(text("200 OK", document)).check().await;
+    assert_eq!(*outcome.finding(), Event::OptedOut {});
+    assert_eq!(outcome.requests, ["/robots.txt", WELL_KNOWN]);
+
+    // A redirect to a forbidden page is not followed either.
+    let moved = robots(text("200 OK", "User-agent: *\nDisallow: /x"))
+        .with(WELL_KNOWN, redirect("302 Found", "/x/nodeinfo"));
+    check(moved, Event::OptedOut {}).await;
+}
+
+#[tokio::test]
+async fn robots_that_cannot_be_had_are_told_apart() {
+    let sound = || alive("mastodon", Private::No);
+    for status in ["401 No", "403 No", "404 No", "410 No"] {
+        check(robots(text(status, "Disallow: /")), sound()).await;
+    }
+    for location in [
+        "https://cdn.example/robots.txt",
+        "javascript:x",
+        "/robots.txt",
+    ] {
+        check(robots(redirect("301 Moved", location)), sound()).await;
+    }
+    check(
+        robots(redirect("302 Found", "/r.txt"))
+            .with("/r.txt", text("200 OK", "User-agent: *\nDisallow: /")),
+        Event::OptedOut {},
+    )
+    .await;
+    for (line, status) in [("429 Slow", 429), ("500 Oh", 500), ("503 Oh", 503)] {
+        let expect = dead(DeadReason::RobotsUnavailable, Some(status), None);
+        check(robots(text(line, "")), expect).await;
+    }
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nUser".to_vec();
+    let expect = dead(DeadReason::RobotsUnavailable, None, None);
+    check(robots(Reply::Raw(broken)), expect).await;
+}
+
+#[tokio::test]
+async fn statuses_of_nodeinfo_are_told_apart() {
+    let world = |reply: Reply| World::of("mastodon").with(WELL_KNOWN, reply);
+    let document = |reply: Reply| World::of("mastodon").with("/nodeinfo/2.0", reply);
+    check(world(answer("410 Gone", &[], b"")), Event::Gone {}).await;
+    let status = |status| dead(DeadReason::Status, Some(status), None);
+    check(document(answer("410 Gone", &[], b"")), status(410)).await;
+    let none = dead(DeadReason::NoNodeinfo, Some(404), None);
+    check(world(answer("404 No", &[], b"")), none.clone()).await;
+    check(document(answer("404 No", &[], b"")), none).await;
+    for number in [401, 403, 429, 451] {
+        let line = format!("{number} No");
+        check(world(answer(&line, &[], b"")), refused(number, None)).await;
+        check(document(answer(&line, &[], b"")), refused(number, None)).await;
+    }
+    let later = answer("429 Slow", &["retry-after: 600"], b"");
+    check(world(later), refused(429, Some(600))).await;
+    // One minute after the epoch, where the tests' wall clock stands.
+    let date = ["retry-after: Thu, 01 Jan 1970 00:10:00 GMT"];
+    let outcome = world(answer("503 Busy", &date, b"")).check().await;
+    let Event::Refused {
+        status: 503,
+        retry_after_s: Some(590..=600),
+    } = outcome.finding()
+    else {
+        panic!("{:?}", outcome.events);
+    };
+    let page = ["server: cloudflare", "content-type: text/html"];
+    check(world(answer("503 Busy", &page, b"")), refused(503, None)).await;
+    check(world(answer("503 Busy", &[], b"")), status(503)).await;
+    check(world(answer("500 Oh", &[], b"")), status(500)).await;
+    check(world(answer("204 Nothing", &[], b"")), status(204)).await;
+    check(world(answer("206 Part", &[], b"{}")), status(206)).await;
+}
+
+#[tokio::test]
+async fn what_is_no_nodeinfo_is_told_so() {
+    let world = |body: &str| World::of("mastodon").with(WELL_KNOWN, ok(body));
+    let document = |body: &str| World::of("mastodon").with("/nodeinfo/2.0", ok(body));
+    let not = || dead(DeadReason::NotNodeinfo, None, None);
+    check(world("<!DOCTYPE html>"), not()).await;
+    check(world(r#"{"error":"x"}"#), not()).await;
+    check(
+        world(r#"{"links":[]}"#),
+        dead(DeadReason::NoNodeinfo, None, None),
+    )
+    .await;
+    check(document("<!DOCTYPE html>"), not()).await;
+    check(document(r#"{"error":"x"}"#), not()).await;
+    check(document(""), not()).await;
+}
+
+#[tokio::test]
+async fn a_link_elsewhere_is_told_and_never_followed() {
+    for (href, to) in [
+        ("https://b.example/nodeinfo/2.0", "b.example"),
+        (
+            "https://a.example:8443/nodeinfo/2.0",
+            "https://a.example:8443/nodeinfo/2.0",
+        ),
+        (
+            "https://127.0.0.1/nodeinfo/2.0",
+            "https://127.0.0.1/nodeinfo/2.0",
+        ),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+    ] {
+        let pointer = POINTER.replace("https://a.example/nodeinfo/2.0", href);
+        let outcome = World::of("a").with(WELL_KNOWN, ok(&pointer)).check().await;
+        let expect = dead(DeadReason::NodeinfoElsewhere, None, Some(to));
+        assert_eq!(*outcome.finding(), expect);
+        assert_eq!(outcome.requests.len(), 2);
+    }
+    for href in [
+        "http://A.example./nodeinfo/2.0",
+        "/nodeinfo/2.0",
+        "../nodeinfo/2.0",
+    ] {
+        let pointer = POINTER.replace("https://a.example/nodeinfo/2.0", href);
+        let world = World::of("bookwyrm").with(WELL_KNOWN, ok(&pointer));
+        check(world, alive("bookwyrm", Private::No)).await;
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_only_here() {
+    let world =
+        |status: &str, to: &str| World::of("mastodon").with(WELL_KNOWN, redirect(status, to));
+    let moved = || Event::Moved {
+        to: Host::parse("b.example").unwrap(),
+    };
+    check(world("301 M", "https://B.example./x"), moved()).await;
+    check(world("308 M", "//b.example/x"), moved()).await;
+    let other = || dead(DeadReason::TemporaryRedirect, None, Some("b.example"));
+    check(world("302 F", "https://b.example/x"), other()).await;
+    check(world("303 F", "https://b.example/x"), other()).await;
+    check(world("307 F", "http://b.example/x"), other()).await;
+    for to in [
+        "javascript:x",
+        "https://a.example:8443/",
+        "https://10.0.0.1/",
+        "https://localhost/",
+    ] {
+        check(
+            world("301 M", to),
+            dead(DeadReason::BadRedirect, None, Some(to)),
+        )
+        .await;
+    }
+    let missing = World::empty().with(WELL_KNOWN, answer("301 M", &[], b""));
+    check(missing, dead(DeadReason::BadRedirect, None, None)).await;
+    for to in [WELL_KNOWN, "http://A.example.:443/.well-known/nodeinfo"] {
+        check(
+            world("301 M", to),
+            dead(DeadReason::RedirectToSelf, None, None),
+        )
+        .await;
+    }
+    let here = world("301 M", "http://a.example/n?x=1").with("/n?x=1", ok(POINTER));
+    check(here, alive("mastodon", Private::No)).await;
+    let split = World::of("a").with("/nodeinfo/2.0", redirect("302 F", "https://b.example/n"));
+    check(split, other()).await;
+}
+
+#[tokio::test]
+async fn loops_of_redirects_end() {
+    let round = World::empty()
+        .with(WELL_KNOWN, redirect("302 F", "/b"))
+        .with("/b", redirect("302 F", WELL_KNOWN));
+    check(round, dead(DeadReason::RedirectLoop, None, None)).await;
+    let mut long = World::empty().with(WELL_KNOWN, redirect("302 F", "/0"));
+    for hop in 0..20 {
+        long = long.with(
+            &format!("/{hop}"),
+            redirect("302 F", &format!("/{}", hop + 1)),
+        );
+    }
+    let outcome = long.check().await;
+    assert_eq!(
+        *outcome.finding(),
+        dead(DeadReason::RedirectLoop, None, None)
+    );
+    assert_eq!(outcome.requests.len(), 2 + 5);
+}
+
+#[tokio::test]
+async fn broken_tls_is_told_at_the_first_request() {
+    for certificate in [
+        Certificate::OtherName,
+        Certificate::Unknown,
+        Certificate::None,
+        Certificate::Cut,
+    ] {
+        let world = World::of("mastodon").certificate(certificate);
+        check(world, dead(DeadReason::Tls, None, None)).await;
+    }
+}
+
+#[tokio::test]
+async fn flags_of_opting_out_are_read() {
+    let world = |software, path, body| World::of(software).with(path, ok(body));
+    let statusnet = "/api/statusnet/config.json";
+    check(
+        world("friendica", statusnet, r#"{"site":{"private":true}}"#),
+        alive("friendica", Private::Yes),
+    )
+    .await;
+    check(
+        world(
+            "hubzilla",
+            "/siteinfo.json",
+            r#"{"hide_in_statistics":"1"}"#,
+        ),
+        alive("hubzilla", Private::Yes),
+    )
+    .await;
+    check(
+        world("hubzilla", "/siteinfo.json", r#"{"hide_in_statistics":0}"#),
+        alive("hubzilla", Private::No),
+    )
+    .await;
+    check(World::of("hubzilla"), alive("hubzilla", Private::Unknown)).await;
+    let forbidden = world("hubzilla", "/siteinfo.json", "{}").with(
+        "/robots.txt",
+        text("200 OK", "User-agent: *\nDisallow: /siteinfo.json"),
+    );
+    check(forbidden, alive("hubzilla", Private::Unknown)).await;
+    let private = r#"{"software":{"name":"pleroma","version":"1.0"},"metadata":{"private":true}}"#;
+    let world = World::of("").with("/nodeinfo/2.0", ok(private));
+    check(world, alive("pleroma", Private::Yes)).await;
+}

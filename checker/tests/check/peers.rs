@@ -1,0 +1,222 @@
+//! Peers of every family, and lists that are too long, too slow or no lists.
+
+use std::time::Duration;
+
+use protocol::{Event, PeersOutcome};
+
+use crate::server::{Outcome, Reply, World, answer, gzip, ok, redirect};
+
+const FLAT: &str = "/api/v1/instance/peers";
+
+fn check_outcome(outcome: &Outcome, names: &str, expect: PeersOutcome, dropped_expect: u64) {
+    let expect = Event::PeersEnd {
+        outcome: expect,
+        dropped: dropped_expect,
+    };
+    assert_eq!(outcome.peers(), (names.to_owned(), expect));
+}
+
+async fn check(world: World, names: &str, expect: PeersOutcome) -> Outcome {
+    let outcome = world.check().await;
+    check_outcome(&outcome, names, expect, 0);
+    outcome
+}
+
+#[tokio::test]
+async fn flat_lists_are_read() {
+    for software in [
+        "mastodon",
+        "akkoma",
+        "misskey",
+        "friendica",
+        "something-new",
+    ] {
+        let world = World::of(software).with(FLAT, ok(r#"["b.example","c.example"]"#));
+        let outcome = check(world, "b.example c.example", PeersOutcome::Complete).await;
+        assert_eq!(outcome.requests.last().unwrap(), FLAT);
+    }
+}
+
+#[tokio::test]
+async fn software_without_lists_is_not_asked() {
+    let world = World::of("pixelfed").with(FLAT, ok(r#"["b.example"]"#));
+    let outcome = check(world, "", PeersOutcome::None).await;
+    assert_eq!(outcome.requests.len(), 3);
+}
+
+#[tokio::test]
+async fn junk_is_dropped_and_counted() {
+    let list = r#"["https://B.example/","@x@c.example","b.example:80","localhost",null,"a.example","\"; DROP TABLE hosts","\n{\"alive\":{}}",{"domain":"d.example"}]"#;
+    let outcome = World::of("mastodon").with(FLAT, ok(list)).check().await;
+    check_outcome(
+        &outcome,
+        "b.example c.example d.example",
+        PeersOutcome::Complete,
+        5,
+    );
+}
+
+#[tokio::test]
+async fn a_list_that_is_kept_back_is_refused() {
+    for status in ["401 No", "403 No", "404 No", "406 No"] {
+        let world = World::of("mastodon").with(FLAT, answer(status, &[], b"{}"));
+        check(world, "", PeersOutcome::Refused).await;
+    }
+    let robots = answer(
+        "200 OK",
+        &[],
+        b"User-agent: *\nDisallow: /api/\nCrawl-delay: 500",
+    );
+    let world = World::of("gotosocial").with("/robots.txt", robots);
+    let outcome = check(world, "", PeersOutcome::Refused).await;
+    assert_eq!(outcome.requests.len(), 3);
+    let world = World::of("mastodon").with(FLAT, redirect("302 F", "https://b.example/"));
+    check(world, "", PeersOutcome::Refused).await;
+}
+
+#[tokio::test]
+async fn what_is_no_list_has_failed() {
+    for reply in [
+        ok("<html>"),
+        ok(r#"{"error":"x"}"#),
+        answer("500 Oh", &[], b""),
+        ok(&"[".repeat(1000)),
+    ] {
+        check(
+            World::of("mastodon").with(FLAT, reply),
+            "",
+            PeersOutcome::Failed,
+        )
+        .await;
+    }
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[\"b.example\",".to_vec();
+    let world = World::of("mastodon").with(FLAT, Reply::Raw(broken));
+    check(world, "b.example", PeersOutcome::Failed).await;
+}
+
+#[tokio::test]
+async fn bounds_truncate_a_list_and_keep_what_was_read() {
+    let list = r#"["b.example","c.example","d.example"]"#;
+    let world = World::of("mastodon").with(FLAT, ok(list));
+    check(
+        world.limits(|limits| limits.peers = 2),
+        "b.example c.example",
+        PeersOutcome::Truncated,
+    )
+    .await;
+    let world = World::of("mastodon").with(FLAT, ok(list));
+    check(
+        world.limits(|limits| limits.peers_bytes = 26),
+        "b.example c.example",
+        PeersOutcome::Truncated,
+    )
+    .await;
+    let head = b"HTTP/1.1 200 OK\r\n\r\n[\"b.example\"".to_vec();
+    let drip = Reply::Drip(head, b" ".to_vec(), Duration::from_millis(20));
+    let world = World::of("mastodon").with(FLAT, drip);
+    check(
+        world.limits(|limits| limits.whole = Duration::from_millis(700)),
+        "b.example",
+        PeersOutcome::Truncated,
+    )
+    .await;
+    let bomb = gzip(&vec![b' '; 64 * 1024 * 1024]);
+    let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
+    let world = World::of("mastodon").with(FLAT, reply);
+    check(world, "", PeersOutcome::Truncated).await;
+}
+
+#[tokio::test]
+async fn misskey_falls_back_to_pages() {
+    let page = |offset: u64, items: u64| {
+        let hosts: Vec<String> = (offset..offset + items)
+            .map(|number| format!(r#"{{"host":"h{number}.example","isBlocked":false}}"#))
+            .collect();
+        format!("[{}]", hosts.join(","))
+    };
+    let post = "POST /api/federation/instances";
+    let world = World::of("sharkey").with(post, ok(&page(0, 3)));
+    let outcome = check(
+        world,
+        "h0.example h1.example h2.example",
+        PeersOutcome::Complete,
+    )
+    .await;
+    let body = r#"{"limit":100,"offset":0,"sort":"+firstRetrievedAt"}"#;
+    assert_eq!(*outcome.requests.last().unwrap(), format!("{post} {body}"));
+    // A host that gives a full page for ever is asked as often as a check may ask.
+    let world = World::of("sharkey").with(post, ok(&page(0, 100)));
+    let outcome = world.check().await;
+    assert!(matches!(
+        outcome.peers().1,
+        Event::PeersEnd {
+            outcome: PeersOutcome::Truncated,
+            ..
+        }
+    ));
+    assert_eq!(outcome.requests.len(), 40);
+}
+
+#[tokio::test]
+async fn lemmy_is_read_in_all_its_versions() {
+    let v3 = "/api/v3/federated_instances?kind=linked";
+    let v4 = "/api/v4/federated_instances?kind=linked";
+    let list = r#"{"federated_instances":{"linked":[{"domain":"b.example"}],"blocked":[{"domain":"x.example"}]}}"#;
+    check(
+        World::of("lemmy").with(v3, ok(list)),
+        "b.example",
+        PeersOutcome::Complete,
+    )
+    .await;
+    let site = r#"{"federated_instances":{"linked":["b.example"],"allowed":null,"blocked":["x.example"]}}"#;
+    let world = World::of("lemmy").with("/api/v3/site", ok(site));
+    check(world, "b.example", PeersOutcome::Complete).await;
+    let first = r#"{"items":[{"instance":{"domain":"b.example"}}],"next_page":"x&y"}"#;
+    let second = r#"{"items":[{"instance":{"domain":"c.example"}}],"next_page":null}"#;
+    let world = World::of("lemmy")
+        .with(v4, ok(first))
+        .with(&format!("{v4}&page_cursor=x%26y"), ok(second));
+    check(world, "b.example c.example", PeersOutcome::Complete).await;
+    let world = World::of("lemmy").with(v3, ok("{}"));
+    check(world, "", PeersOutcome::Complete).await;
+    check(World::of("lemmy"), "", PeersOutcome::Refused).await;
+}
+
+#[tokio::test]
+async fn the_other_families_are_read() {
+    let world = World::of("piefed").with(
+        "/api/alpha/federated_instances?kind=linked",
+        ok(r#"{"federated_instances":{"linked":[{"domain":"b.example"}]}}"#),
+    );
+    check(world, "b.example", PeersOutcome::Complete).await;
+    let world = World::of("mbin").with(
+        "/api/federated",
+        ok(r#"{"instances":[{"domain":"b.example"}]}"#),
+    );
+    check(world, "b.example", PeersOutcome::Complete).await;
+    let world =
+        World::of("friendica").with("/poco/@server", ok(r#"[{"url":"https://b.example"}]"#));
+    check(world, "b.example", PeersOutcome::Complete).await;
+    let page = "?start=0&count=100&state=accepted";
+    let world = World::of("peertube")
+        .with(
+            &format!("/api/v1/server/following{page}"),
+            ok(r#"{"total":1,"data":[{"follower":{"host":"a.example"},"following":{"host":"b.example"}}]}"#),
+        )
+        .with(
+            &format!("/api/v1/server/followers{page}"),
+            ok(r#"{"total":1,"data":[{"follower":{"host":"c.example"},"following":{"host":"a.example"}}]}"#),
+        );
+    check(world, "b.example c.example", PeersOutcome::Complete).await;
+    let domains = "/api/v1/federation/domains";
+    let world = World::of("funkwhale")
+        .with(
+            &format!("{domains}?page=1&page_size=100"),
+            ok(r#"{"next":"https://evil.example/x","results":[{"name":"b.example"}]}"#),
+        )
+        .with(
+            &format!("{domains}?page=2&page_size=100"),
+            ok(r#"{"next":null,"results":[{"name":"c.example"}]}"#),
+        );
+    check(world, "b.example c.example", PeersOutcome::Complete).await;
+}

@@ -1,0 +1,419 @@
+//! A TLS server behind a Unix socket that answers from a table, and the running of a check against it.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use checker::check;
+use checker::emit::Emitter;
+use checker::fetch::{Fetcher, Start, Way};
+use checker::limits::Limits;
+use protocol::order::AskPeers;
+use protocol::{Event, Host};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_rustls::TlsAcceptor;
+
+/// The host that all tests ask.
+pub(crate) const HOST: &str = "a.example";
+
+/// The NodeInfo pointer of a sound instance.
+pub(crate) const POINTER: &str = r#"{"links":[{"rel":"http://nodeinfo.diaspora.software/ns/schema/2.0","href":"https://a.example/nodeinfo/2.0"}]}"#;
+
+/// What is done to a connection.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    /// These bytes, as they are, and then the end.
+    Raw(Vec<u8>),
+    /// These bytes, and then nothing more, for ever.
+    RawThenSilence(Vec<u8>),
+    /// The first bytes, then the second ones again and again.
+    Endless(Vec<u8>, Vec<u8>),
+    /// The first bytes, then the second ones again and again, with a pause after each.
+    Drip(Vec<u8>, Vec<u8>, Duration),
+}
+
+/// An answer with a status, lines of head and a body.
+pub(crate) fn answer(status: &str, head: &[&str], body: &[u8]) -> Reply {
+    let mut raw = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    for line in head {
+        raw.push_str(line);
+        raw.push_str("\r\n");
+    }
+    raw.push_str("connection: close\r\n\r\n");
+    let mut raw = raw.into_bytes();
+    raw.extend_from_slice(body);
+    Reply::Raw(raw)
+}
+
+pub(crate) fn ok(body: &str) -> Reply {
+    answer(
+        "200 OK",
+        &["content-type: application/json"],
+        body.as_bytes(),
+    )
+}
+
+pub(crate) fn redirect(status: &str, location: &str) -> Reply {
+    answer(status, &[&format!("location: {location}")], b"")
+}
+
+pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Which certificate the server shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certificate {
+    Sound,
+    OtherName,
+    Unknown,
+    /// No TLS at all.
+    None,
+    /// The connection is closed after the ClientHello.
+    Cut,
+}
+
+/// A world of one host.
+#[derive(Debug)]
+pub(crate) struct World {
+    table: HashMap<String, Reply>,
+    certificate: Certificate,
+    limits: Limits,
+}
+
+/// What came of a check.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) events: Vec<Event>,
+    /// Method, path and body of each request.
+    pub(crate) requests: Vec<String>,
+    /// The heads of all requests.
+    pub(crate) heads: String,
+}
+
+impl World {
+    /// A host that answers 404 to everything but what is added.
+    pub(crate) fn empty() -> Self {
+        Self {
+            table: HashMap::new(),
+            certificate: Certificate::Sound,
+            limits: Limits {
+                // Pace has its own test; here it would only take time.
+                requests_per_second: 1000,
+                whole: Duration::from_secs(20),
+                ..Limits::default()
+            },
+        }
+    }
+
+    /// A sound instance of this software.
+    pub(crate) fn of(software: &str) -> Self {
+        Self::empty()
+            .with("/.well-known/nodeinfo", ok(POINTER))
+            .with(
+                "/nodeinfo/2.0",
+                ok(&format!(
+                    r#"{{"software":{{"name":"{software}","version":"1.0"}},"protocols":["activitypub"],"metadata":{{}}}}"#
+                )),
+            )
+    }
+
+    /// With another answer; the key is a path with its query, or a method and a path.
+    pub(crate) fn with(mut self, path: &str, reply: Reply) -> Self {
+        self.table.insert(path.to_owned(), reply);
+        self
+    }
+
+    pub(crate) fn certificate(mut self, certificate: Certificate) -> Self {
+        self.certificate = certificate;
+        self
+    }
+
+    pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// Runs one check in this process.
+    pub(crate) async fn check(self) -> Outcome {
+        let limits = self.limits;
+        let served = serve(self);
+        let kept = Kept::default();
+        let start = Start {
+            instant: tokio::time::Instant::now(),
+            wall: SystemTime::UNIX_EPOCH,
+        };
+        let mut fetcher = Fetcher::new(
+            Way::Socket(&served.socket()),
+            &Host::parse(HOST).unwrap(),
+            "https://census.example",
+            Some(served.ca_pem.as_bytes()),
+            limits,
+            start,
+        )
+        .unwrap();
+        let emitter = Emitter::new(Box::new(kept.clone()), limits.stdout_bytes);
+        check::run(&mut fetcher, emitter, AskPeers::Ask)
+            .await
+            .unwrap();
+        let events = parse(&kept.0.lock().unwrap());
+        served.outcome(events)
+    }
+}
+
+/// The events of lines.
+pub(crate) fn parse(lines: &[u8]) -> Vec<Event> {
+    let lines = lines.split_inclusive(|&byte| byte == b'\n');
+    lines
+        .map(|line| {
+            let event: Event = serde_json::from_slice(line).unwrap();
+            assert!(event.is_within_bounds(), "{event:?}");
+            event
+        })
+        .collect()
+}
+
+impl Outcome {
+    /// The finding, after making sure that it is the one event between `hello` and `done` but for peers.
+    pub(crate) fn finding(&self) -> &Event {
+        assert!(matches!(self.events.first(), Some(Event::Hello { .. })));
+        assert!(matches!(self.events.last(), Some(Event::Done { .. })));
+        let inner = &self.events[1..self.events.len() - 1];
+        let (finding, peers) = inner.split_first().unwrap();
+        let is_alive = matches!(finding, Event::Alive { .. });
+        assert_eq!(is_alive, !peers.is_empty(), "{:?}", self.events);
+        for (index, event) in peers.iter().enumerate() {
+            let is_last = index + 1 == peers.len();
+            match event {
+                Event::Peers { .. } => assert!(!is_last),
+                Event::PeersEnd { .. } => assert!(is_last),
+                other => panic!("{other:?}"),
+            }
+        }
+        finding
+    }
+
+    /// All peers, and how the list ended.
+    pub(crate) fn peers(&self) -> (String, Event) {
+        self.finding();
+        let mut names = Vec::new();
+        for event in &self.events {
+            if let Event::Peers { hosts } = event {
+                names.extend(hosts.iter().map(ToString::to_string));
+            }
+        }
+        let end = self.events[self.events.len() - 2].clone();
+        (names.join(" "), end)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) directory: TempDir,
+    pub(crate) ca_pem: String,
+    seen: Arc<Mutex<Seen>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    requests: Vec<String>,
+    heads: String,
+}
+
+impl Served {
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("https.sock")
+    }
+
+    pub(crate) fn outcome(&self, events: Vec<Event>) -> Outcome {
+        let seen = self.seen.lock().unwrap();
+        Outcome {
+            events,
+            requests: seen.requests.clone(),
+            heads: seen.heads.clone(),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Serves a world behind a socket in a new directory.
+pub(crate) fn serve(world: World) -> Served {
+    let directory = tempfile::tempdir().unwrap();
+    let (acceptor, ca_pem) = acceptor(world.certificate);
+    let listener = UnixListener::bind(directory.path().join("https.sock")).unwrap();
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let task = tokio::spawn(accept(
+        listener,
+        acceptor,
+        Arc::new(world),
+        Arc::clone(&seen),
+    ));
+    Served {
+        directory,
+        ca_pem,
+        seen,
+        task,
+    }
+}
+
+async fn accept(
+    listener: UnixListener,
+    acceptor: TlsAcceptor,
+    world: Arc<World>,
+    seen: Arc<Mutex<Seen>>,
+) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, world, seen) = (acceptor.clone(), Arc::clone(&world), Arc::clone(&seen));
+        tokio::spawn(async move {
+            // A client that goes away is what many tests are about.
+            converse(stream, &acceptor, &world, &seen).await.ok();
+        });
+    }
+}
+
+async fn converse(
+    mut stream: UnixStream,
+    acceptor: &TlsAcceptor,
+    world: &World,
+    seen: &Mutex<Seen>,
+) -> std::io::Result<()> {
+    match world.certificate {
+        Certificate::None => {
+            stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await?;
+            return stream.shutdown().await;
+        }
+        Certificate::Cut => {
+            let mut hello = [0; 512];
+            let _received: usize = stream.read(&mut hello).await?;
+            return Ok(());
+        }
+        Certificate::Sound | Certificate::OtherName | Certificate::Unknown => {}
+    }
+    let mut stream = acceptor.accept(stream).await?;
+    let head = read_head(&mut stream).await?;
+    let first = head.lines().next().unwrap_or_default().to_owned();
+    let mut words = first.split(' ');
+    let (method, path) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).await?;
+    let key = match method {
+        "GET" => path.to_owned(),
+        _ => format!("{method} {path}"),
+    };
+    {
+        let mut seen = seen.lock().unwrap();
+        let body = String::from_utf8_lossy(&body).into_owned();
+        seen.requests
+            .push(format!("{key} {body}").trim_end().to_owned());
+        seen.heads.push_str(&head);
+    }
+    let not_found = answer("404 Not Found", &[], b"");
+    play(&mut stream, world.table.get(&key).unwrap_or(&not_found)).await
+}
+
+async fn play<S: tokio::io::AsyncWrite + Unpin>(
+    stream: &mut S,
+    reply: &Reply,
+) -> std::io::Result<()> {
+    match reply {
+        Reply::Raw(bytes) => stream.write_all(bytes).await?,
+        Reply::RawThenSilence(bytes) => {
+            stream.write_all(bytes).await?;
+            stream.flush().await?;
+            std::future::pending::<()>().await;
+        }
+        Reply::Endless(head, body) => {
+            stream.write_all(head).await?;
+            loop {
+                stream.write_all(body).await?;
+            }
+        }
+        Reply::Drip(head, body, pause) => {
+            stream.write_all(head).await?;
+            loop {
+                stream.write_all(body).await?;
+                stream.flush().await?;
+                tokio::time::sleep(*pause).await;
+            }
+        }
+    }
+    stream.shutdown().await
+}
+
+async fn read_head<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+fn acceptor(certificate: Certificate) -> (TlsAcceptor, String) {
+    let ca_key = rcgen::KeyPair::generate().unwrap();
+    let mut ca = rcgen::CertificateParams::default();
+    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let ca_cert = ca.self_signed(&ca_key).unwrap();
+    let name = match certificate {
+        Certificate::OtherName => "b.example",
+        _ => HOST,
+    };
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let leaf = match certificate {
+        Certificate::Unknown => params.self_signed(&key).unwrap(),
+        _ => {
+            let issuer = rcgen::Issuer::from_params(&ca, &ca_key);
+            params.signed_by(&key, &issuer).unwrap()
+        }
+    };
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], key)
+        .unwrap();
+    (TlsAcceptor::from(Arc::new(config)), ca_cert.pem())
+}
+
+/// Writes what the gateway lays beside the socket.
+pub(crate) fn write_order(directory: &Path, ca_pem: &str, peers: &str) {
+    let order = format!(r#"{{"contact":"https://census.example","peers":"{peers}"}}"#);
+    std::fs::write(directory.join("order.json"), order).unwrap();
+    std::fs::write(directory.join("ca.pem"), ca_pem).unwrap();
+}
