@@ -1,0 +1,51 @@
+//! Names that lead nowhere: what DNS and the dial alone decide, without a container.
+
+use protocol::DeadReason;
+
+use super::{Expectation, Table};
+use crate::play::{Dns, Play};
+
+pub(super) fn add(table: &mut Table) {
+    for (name, plays, dns, reason) in [
+        (
+            "dns-nxdomain",
+            "Doesn't exist",
+            Dns::Nxdomain,
+            DeadReason::NoSuchName,
+        ),
+        (
+            "dns-nodata",
+            "Exists and has no address",
+            Dns::Nodata,
+            DeadReason::NoAddress,
+        ),
+        (
+            "dns-servfail",
+            "Has broken name servers",
+            Dns::Servfail,
+            DeadReason::DnsBroken,
+        ),
+        (
+            "dns-timeout",
+            "Has silent name servers",
+            Dns::Timeout,
+            DeadReason::DnsBroken,
+        ),
+        (
+            "port-closed",
+            "Has nobody listening on its port",
+            Dns::ClosedPort,
+            DeadReason::Unreachable,
+        ),
+    ] {
+        let host = format!("{name}.lab.test");
+        let note = match reason {
+            DeadReason::DnsBroken => {
+                "Deferred twice, and its own failure only at the third time in a row."
+            }
+            _ => "Ends at the gateway: no container is started.",
+        };
+        let wanted = Expectation::dead(&[reason]).noting(note);
+        table.add(&host, plays, &[25], wanted, Play::dns_only(dns));
+    }
+}

@@ -1,0 +1,365 @@
+//! How a persona behaves: from DNS over the TLS handshake to the last byte of each answer.
+//!
+//! Well-formed answers are [`Reply`]; everything that a sound HTTP library would not send is a script of [`Act`]s, byte for byte.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// A whole persona's behaviour.
+#[derive(Debug, Clone, Default)]
+pub struct Play {
+    /// What the gateway's names file says of it.
+    pub dns: Dns,
+    /// What happens before HTTP.
+    pub handshake: Handshake,
+    /// Answers by path, without the query; the last one for a path counts.
+    pub routes: Vec<(String, Answer)>,
+    /// The answer for any other path; 404 when there is none.
+    pub otherwise: Option<Answer>,
+    /// How it changes from check to check.
+    pub story: Story,
+}
+
+/// What the names file says of a persona.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dns {
+    /// The lab's own address and port.
+    #[default]
+    Served,
+    /// The lab's own address and a port where nothing listens.
+    ClosedPort,
+    /// The name doesn't exist.
+    Nxdomain,
+    /// The name's servers are broken.
+    Servfail,
+    /// The name has no address.
+    Nodata,
+    /// The name's servers don't answer.
+    Timeout,
+    /// It stands not in the file at all.
+    Absent,
+}
+
+/// What happens before HTTP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Handshake {
+    /// A certificate of the lab's CA for the name.
+    #[default]
+    Sound,
+    /// One that ended long ago.
+    Expired,
+    /// One that signed itself.
+    SelfSigned,
+    /// One for another name.
+    WrongName,
+    /// Plain HTTP instead of TLS.
+    PlainHttp,
+    /// Nothing after the hello.
+    Silent,
+    /// A byte of the handshake every so often.
+    Slow(Duration),
+    /// A reset right after the hello.
+    Reset,
+}
+
+/// How a persona changes from check to check, counted by its robots.txt, which each check asks for once.
+#[derive(Debug, Clone, Default)]
+pub enum Story {
+    /// It doesn't.
+    #[default]
+    Same,
+    /// After so many checks it is another one.
+    After(u64, Box<Play>),
+    /// So many checks as itself, so many as the other one, and so on.
+    Cycle {
+        /// Checks as itself.
+        own: u64,
+        /// Checks as the other one.
+        other: u64,
+        /// The other one.
+        play: Box<Play>,
+    },
+}
+
+/// A request, as far as personas look at it.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The name in the TLS hello.
+    pub host: String,
+    /// In upper case.
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// After the question mark.
+    pub query: String,
+    /// The `Accept` header.
+    pub accept: String,
+    /// The `User-Agent` header.
+    pub agent: String,
+    /// The body, bounded by the reader.
+    pub body: Bytes,
+    /// The client wants the connection closed afterwards.
+    pub close: bool,
+}
+
+impl Request {
+    /// The value of a query parameter, as it stands.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// A query parameter that is a number.
+    pub fn number(&self, name: &str, otherwise: usize) -> usize {
+        self.parameter(name)
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(otherwise)
+    }
+}
+
+/// Makes an answer from a request.
+pub type Maker = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
+
+/// Makes the n-th piece of a body, until there is none.
+pub type Pieces = Arc<dyn Fn(u64) -> Option<Bytes> + Send + Sync>;
+
+/// The answer to a request.
+#[derive(Clone)]
+pub enum Answer {
+    /// A well-formed one, with its length; the connection is kept.
+    Reply(Reply),
+    /// A well-formed one in chunks, made as it is sent.
+    Chunked(Reply, Pieces),
+    /// Bytes as they are; then the connection is closed.
+    Script(Vec<Act>),
+    /// One that depends on the request.
+    Make(Maker),
+}
+
+/// A well-formed answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// Headers, less `Content-Length` and `Connection`.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A step of a script.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// These bytes.
+    Send(Bytes),
+    /// Nothing for a while.
+    Pause(Duration),
+    /// These bytes again and again, with a pause after each, until the connection's own bounds end it.
+    Repeat(Bytes, Duration),
+    /// A TCP reset.
+    Reset,
+    /// Nothing until the connection's own bound ends it.
+    Hold,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reply(reply) => f.debug_tuple("Reply").field(&reply.status).finish(),
+            Self::Chunked(reply, _) => f.debug_tuple("Chunked").field(&reply.status).finish(),
+            Self::Script(acts) => f.debug_tuple("Script").field(&acts.len()).finish(),
+            Self::Make(_) => f.write_str("Make"),
+        }
+    }
+}
+
+impl Answer {
+    /// A well-formed answer of a content type.
+    pub fn typed(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+        Self::Reply(Reply {
+            status,
+            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
+            body: body.into(),
+        })
+    }
+
+    /// JSON with status 200.
+    pub fn json(value: &Value) -> Self {
+        Self::typed(200, "application/json; charset=utf-8", value.to_string())
+    }
+
+    /// Bytes that claim to be JSON.
+    pub fn json_bytes(body: impl Into<Bytes>) -> Self {
+        Self::typed(200, "application/json", body)
+    }
+
+    /// Plain text with status 200.
+    pub fn text(body: impl Into<Bytes>) -> Self {
+        Self::typed(200, "text/plain; charset=utf-8", body)
+    }
+
+    /// HTML.
+    pub fn html(status: u16, body: impl Into<Bytes>) -> Self {
+        Self::typed(status, "text/html; charset=utf-8", body)
+    }
+
+    /// A status with a JSON error, as servers answer where there is nothing.
+    pub fn status(status: u16) -> Self {
+        Self::typed(status, "application/json", r#"{"error":"no"}"#)
+    }
+
+    /// A redirect.
+    pub fn redirect(status: u16, location: &str) -> Self {
+        Self::html(status, "<html></html>").with("Location", location)
+    }
+
+    /// Made from the request.
+    pub fn make(maker: impl Fn(&Request) -> Self + Send + Sync + 'static) -> Self {
+        Self::Make(Arc::new(maker))
+    }
+
+    /// Bytes as they are.
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self::Script(vec![Act::Send(bytes.into())])
+    }
+
+    /// The same with one more header; scripts have their own.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        if let Self::Reply(reply) | Self::Chunked(reply, _) = &mut self {
+            reply.headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+}
+
+impl Play {
+    /// The answer for a path, the last one given for it.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let answer = self
+            .routes
+            .iter()
+            .rev()
+            .find_map(|(path, answer)| (*path == request.path).then_some(answer))
+            .or(self.otherwise.as_ref());
+        match answer {
+            Some(Answer::Make(maker)) => maker(request),
+            Some(answer) => answer.clone(),
+            None => Answer::status(404),
+        }
+    }
+
+    /// The behaviour during the n-th check, counted from one.
+    pub fn during(&self, check: u64) -> &Self {
+        match &self.story {
+            Story::Same => self,
+            Story::After(checks, play) => {
+                if check > *checks {
+                    play.during(check)
+                } else {
+                    self
+                }
+            }
+            Story::Cycle { own, other, play } => {
+                let round = (own + other).max(1);
+                if check.saturating_sub(1) % round < *own {
+                    self
+                } else {
+                    play
+                }
+            }
+        }
+    }
+
+    /// The same with an answer for a path.
+    #[must_use]
+    pub fn route(mut self, path: &str, answer: Answer) -> Self {
+        self.routes.push((path.to_owned(), answer));
+        self
+    }
+
+    /// The same with this robots.txt.
+    #[must_use]
+    pub fn robots(self, text: &str) -> Self {
+        self.route("/robots.txt", Answer::text(text.to_owned()))
+    }
+
+    /// The same with this answer for whatever has none.
+    #[must_use]
+    pub fn otherwise(mut self, answer: Answer) -> Self {
+        self.otherwise = Some(answer);
+        self
+    }
+
+    /// The same with this handshake.
+    #[must_use]
+    pub fn handshake(mut self, handshake: Handshake) -> Self {
+        self.handshake = handshake;
+        self
+    }
+
+    /// The same with this story.
+    #[must_use]
+    pub fn story(mut self, story: Story) -> Self {
+        self.story = story;
+        self
+    }
+
+    /// A persona that only DNS knows.
+    pub fn dns_only(dns: Dns) -> Self {
+        Self {
+            dns,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(story: Story, checks: u64, expect: bool) {
+        let play = Play::default().robots("x").story(story);
+        assert_eq!(
+            !play.during(checks).routes.is_empty(),
+            expect,
+            "check {checks}"
+        );
+    }
+
+    #[test]
+    fn a_story_is_told_by_the_number_of_checks() {
+        let other = || Box::new(Play::default());
+        check(Story::Same, 9, true);
+        check(Story::After(2, other()), 2, true);
+        check(Story::After(2, other()), 3, false);
+        let cycle = || Story::Cycle {
+            own: 2,
+            other: 1,
+            play: other(),
+        };
+        check(cycle(), 0, true);
+        check(cycle(), 2, true);
+        check(cycle(), 3, false);
+        check(cycle(), 4, true);
+    }
+
+    #[test]
+    fn the_last_answer_for_a_path_counts() {
+        let play = Play::default().robots("first").robots("second");
+        let request = Request {
+            path: "/robots.txt".to_owned(),
+            ..Request::default()
+        };
+        let Answer::Reply(reply) = play.answer(&request) else {
+            panic!("a reply");
+        };
+        assert_eq!(reply.body, "second");
+    }
+}

@@ -1,0 +1,354 @@
+//! The one TLS port behind which all personas live.
+//!
+//! In: connections from a gateway. Out: whatever the persona that the TLS hello names would send. Connections, their life, and the requests on
+//! each are bounded; a hello without a name, or with one that nobody plays, is hung up on.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustls::server::Acceptor;
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
+
+use crate::crowd::Crowd;
+use crate::http::{self, Then};
+use crate::personas::{Persona, personas_and};
+use crate::play::{Handshake, Play, Request};
+use crate::request_log::RequestLog;
+use crate::state_dir::{self, Table};
+use crate::tls::{Authority, TlsError};
+use crate::wire::Wire;
+
+/// Connections at once. A census of 64 checks holds about as many.
+const CONNECTIONS_MAX: usize = 1024;
+
+/// Life of a connection: longer than a check, so that the census and not the lab ends what drags on.
+const CONNECTION_SECONDS_MAX: u64 = 90;
+
+/// Requests on one connection: more than a check may make.
+const REQUESTS_MAX: usize = 64;
+
+/// How long an ended lab waits for its last connections.
+const END_SECONDS_MAX: u64 = 2;
+
+/// What a lab is started with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Address and port to listen at; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The address that the names file gives; else the one listened at, else that of the machine's first interface.
+    pub address: Option<IpAddr>,
+    /// The crowd beside the personas.
+    pub crowd: Crowd,
+    /// Where the files are written and the requests logged; nowhere when there is none.
+    pub state: Option<PathBuf>,
+    /// Further lines of the names file, after all others, so that they win.
+    pub names_added: String,
+    /// Further certificates in the CA file, as PEM.
+    pub ca_added: String,
+}
+
+impl Default for Settings {
+    /// A free port of the loopback, no crowd, no files.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            address: None,
+            crowd: Crowd::default(),
+            state: None,
+            names_added: String::new(),
+            ca_added: String::new(),
+        }
+    }
+}
+
+/// Why a lab could not be started.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The address can't be listened at.
+    #[error("the lab cannot listen at {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// No address was given and none was found.
+    #[error("the lab found no address of its own: name one with --address")]
+    NoAddress,
+    /// The authority could not be made.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A file of the state directory could not be written.
+    #[error("the lab cannot write to its state directory {0}")]
+    State(PathBuf, #[source] io::Error),
+}
+
+/// A running lab. Dropping it ends it.
+#[derive(Debug)]
+pub struct Lab {
+    address: SocketAddr,
+    ca_pem: String,
+    names: String,
+    table: Table,
+    end: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// A persona on the stage.
+#[derive(Debug)]
+struct Stage {
+    play: Play,
+    /// Checks begun, counted by robots.txt.
+    checks: AtomicU64,
+}
+
+#[derive(Debug)]
+struct World {
+    stages: HashMap<String, Stage>,
+    crowd: Crowd,
+    authority: Authority,
+    log: RequestLog,
+}
+
+impl Lab {
+    /// Starts a lab: binds, writes its files, and serves until it is stopped or dropped.
+    ///
+    /// # Errors
+    /// When the address can't be listened at or isn't known, or the files can't be written.
+    pub async fn start(settings: Settings) -> Result<Self, LabError> {
+        let listener = TcpListener::bind(settings.listen)
+            .await
+            .map_err(|source| LabError::Listen(settings.listen, source))?;
+        let bound = listener
+            .local_addr()
+            .map_err(|source| LabError::Listen(settings.listen, source))?;
+        let ip = settings
+            .address
+            .or_else(|| (!bound.ip().is_unspecified()).then(|| bound.ip()))
+            .or_else(state_dir::own_address)
+            .ok_or(LabError::NoAddress)?;
+        let address = SocketAddr::new(ip, bound.port());
+        let personas = personas_and(&settings.crowd.entrances());
+        let authority = Authority::new()?;
+        let names = state_dir::names(&personas, settings.crowd, address) + &settings.names_added;
+        let ca_pem = authority.pem() + &settings.ca_added;
+        let table = Table::new(&personas, settings.crowd);
+        let log_path = settings
+            .state
+            .as_ref()
+            .map(|dir| dir.join("requests.ndjson"));
+        let failed = |source| LabError::State(settings.state.clone().unwrap_or_default(), source);
+        let log = RequestLog::new(log_path.as_deref()).map_err(failed)?;
+        if let Some(dir) = &settings.state {
+            state_dir::write(dir, &ca_pem, &table, &names).map_err(failed)?;
+        }
+        let world = Arc::new(World::new(personas, settings.crowd, authority, log));
+        let (end, ended) = oneshot::channel();
+        Ok(Self {
+            address,
+            ca_pem,
+            names,
+            table,
+            end: Some(end),
+            task: tokio::spawn(serve(listener, world, ended)),
+        })
+    }
+
+    /// The address and port in the names file.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The CA file.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// The names file for the gateway.
+    pub fn names(&self) -> &str {
+        &self.names
+    }
+
+    /// What a census should find.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Ends the lab and waits until its port is free.
+    pub async fn stop(mut self) {
+        self.end.take();
+        // A task that panicked has ended as well.
+        (&mut self.task).await.ok();
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl World {
+    fn new(personas: Vec<Persona>, crowd: Crowd, authority: Authority, log: RequestLog) -> Self {
+        let stages = personas
+            .into_iter()
+            .map(|persona| {
+                let stage = Stage {
+                    play: persona.play,
+                    checks: AtomicU64::new(0),
+                };
+                (persona.host.to_string(), stage)
+            })
+            .collect();
+        Self {
+            stages,
+            crowd,
+            authority,
+            log,
+        }
+    }
+
+    fn handshake(&self, name: &str) -> Option<Handshake> {
+        match self.stages.get(name) {
+            Some(stage) => {
+                let checks = stage.checks.load(Ordering::Relaxed);
+                Some(stage.play.during(checks + 1).handshake)
+            }
+            None => self.crowd.play(name).map(|_| Handshake::Sound),
+        }
+    }
+
+    fn answer(&self, request: &Request) -> crate::play::Answer {
+        match self.stages.get(&request.host) {
+            Some(stage) => {
+                if request.path == "/robots.txt" {
+                    stage.checks.fetch_add(1, Ordering::Relaxed);
+                }
+                let checks = stage.checks.load(Ordering::Relaxed);
+                stage.play.during(checks.max(1)).answer(request)
+            }
+            None => match self.crowd.play(&request.host) {
+                Some(play) => play.answer(request),
+                None => crate::play::Answer::status(404),
+            },
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, world: Arc<World>, mut ended: oneshot::Receiver<()>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = &mut ended => break,
+        };
+        while connections.try_join_next().is_some() {}
+        let Ok((tcp, _)) = accepted else {
+            // Out of descriptors, most likely: the connections that are there have to end first.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let world = Arc::clone(&world);
+        connections.spawn(async move {
+            let life = Duration::from_secs(CONNECTION_SECONDS_MAX);
+            let outcome = timeout(life, connection(tcp, &world)).await;
+            if let Ok(Err(error)) = outcome {
+                tracing::debug!(%error, "a connection broke");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    let wait = async { while connections.join_next().await.is_some() {} };
+    // Those that drag on are meant to; they are dropped with the set.
+    timeout(Duration::from_secs(END_SECONDS_MAX), wait)
+        .await
+        .ok();
+}
+
+async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let mut start = LazyConfigAcceptor::new(Acceptor::default(), Wire::new(tcp)).await?;
+    let Some(name) = start
+        .client_hello()
+        .server_name()
+        .map(str::to_ascii_lowercase)
+    else {
+        return Ok(());
+    };
+    let Some(handshake) = world.handshake(&name) else {
+        tracing::info!(host = %protocol::escaped(name.as_bytes(), 200), "a hello for somebody whom nobody plays");
+        return Ok(());
+    };
+    world.log.add(&name, "", "", "");
+    match handshake {
+        Handshake::PlainHttp => {
+            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\n\r\n<html>The plain HTTP request was sent to the HTTP port</html>";
+            start.io.write_all(answer).await?;
+            return start.io.shutdown().await;
+        }
+        Handshake::Silent => return std::future::pending().await,
+        Handshake::Reset => return start.io.reset_at_end(),
+        Handshake::Slow(pace) => start.io.slow_down(pace),
+        Handshake::Sound | Handshake::Expired | Handshake::SelfSigned | Handshake::WrongName => {}
+    }
+    talk(start, &name, handshake, world).await
+}
+
+async fn talk(
+    start: StartHandshake<Wire>,
+    name: &str,
+    handshake: Handshake,
+    world: &World,
+) -> io::Result<()> {
+    let config = world
+        .authority
+        .config(name, handshake)
+        .map_err(io::Error::other)?;
+    let mut stream = start.into_stream(config).await?;
+    let mut buffer = Vec::new();
+    for _ in 0..REQUESTS_MAX {
+        let request = http::read_request(&mut stream, &mut buffer, name)
+            .await
+            .map_err(io::Error::other)?;
+        let Some(request) = request else {
+            return Ok(());
+        };
+        world
+            .log
+            .add(name, &request.method, &request.path, &request.agent);
+        let answer = world.answer(&request);
+        let close = request.close || asks_to_close(&answer);
+        match http::send(&mut stream, answer, close).await? {
+            Then::Keep => {}
+            Then::Close => break,
+            Then::Reset => return stream.get_ref().0.reset_at_end(),
+        }
+    }
+    stream.shutdown().await
+}
+
+fn asks_to_close(answer: &crate::play::Answer) -> bool {
+    match answer {
+        crate::play::Answer::Reply(reply) => reply
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("connection")),
+        crate::play::Answer::Chunked(..)
+        | crate::play::Answer::Script(_)
+        | crate::play::Answer::Make(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The state directory: what the lab tells the gateway, the checkers and the report.
+//!
+//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is written beside and renamed.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::crowd::Crowd;
+use crate::personas::Persona;
+use crate::play::Dns;
+
+/// Port of the names whose port is closed: tcpmux, which no container has.
+const CLOSED_PORT: u16 = 1;
+
+/// The names file, for the gateway.
+pub const NAMES_FILE: &str = "names";
+
+/// The lab's authority, for the checkers.
+pub const CA_FILE: &str = "ca.pem";
+
+/// What a census should find.
+pub const TABLE_FILE: &str = "expectations.json";
+
+/// The content of `expectations.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Table {
+    /// The personas.
+    pub personas: Vec<Persona>,
+    /// The crowd: each lives and is listed.
+    pub crowd: Vec<String>,
+}
+
+impl Table {
+    /// The table of these personas and this crowd.
+    pub fn new(personas: &[Persona], crowd: Crowd) -> Self {
+        Self {
+            personas: personas.to_vec(),
+            crowd: crowd.names().collect(),
+        }
+    }
+}
+
+/// The gateway's names file: a line a name.
+pub(crate) fn names(personas: &[Persona], crowd: Crowd, address: SocketAddr) -> String {
+    let (ip, port) = (address.ip(), address.port());
+    let mut text = String::from("# NAME ADDRESS PORT, or NAME and what DNS says instead\n");
+    for persona in personas {
+        let place = match persona.play.dns {
+            Dns::Served => format!("{ip} {port}"),
+            Dns::ClosedPort => format!("{ip} {CLOSED_PORT}"),
+            Dns::Nxdomain => "nxdomain".to_owned(),
+            Dns::Servfail => "servfail".to_owned(),
+            Dns::Nodata => "nodata".to_owned(),
+            Dns::Timeout => "timeout".to_owned(),
+            Dns::Absent => continue,
+        };
+        text.push_str(&format!("{} {place}\n", persona.host));
+    }
+    for name in crowd.names() {
+        text.push_str(&format!("{name} {ip} {port}\n"));
+    }
+    text
+}
+
+/// Writes all files.
+pub(crate) fn write(dir: &Path, ca_pem: &str, table: &Table, names: &str) -> io::Result<()> {
+    swap(dir, CA_FILE, ca_pem.as_bytes())?;
+    swap(dir, TABLE_FILE, &serde_json::to_vec_pretty(table)?)?;
+    swap(dir, NAMES_FILE, names.as_bytes())
+}
+
+fn swap(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let beside = dir.join(format!(".{name}.new"));
+    let mut file = File::create(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, dir.join(name))
+}
+
+/// The address of this machine that others in its network see: the first that is not of the loopback.
+pub(crate) fn own_address() -> Option<IpAddr> {
+    let table = fs::read_to_string("/proc/net/fib_trie").ok()?;
+    local_addresses(&table).first().copied().map(IpAddr::V4)
+}
+
+/// The local addresses in the kernel's routing table, in its order, without the loopback's.
+fn local_addresses(table: &str) -> Vec<Ipv4Addr> {
+    let mut found = Vec::new();
+    let mut last = None;
+    for line in table.lines() {
+        let line = line.trim();
+        if let Some(address) = line.strip_prefix("|-- ") {
+            last = address.parse::<Ipv4Addr>().ok();
+        } else if line == "/32 host LOCAL" {
+            found.extend(last.filter(|address| !address.is_loopback()));
+        }
+    }
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::personas;
+
+    #[test]
+    fn own_addresses_are_read_from_the_kernel() {
+        let table = "Main:\n  +-- 0.0.0.0/0 3 0 4\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 10.9.0.0\n        /16 link UNICAST\n     |-- 10.9.0.7\n        /32 host LOCAL\n";
+        assert_eq!(local_addresses(table), [Ipv4Addr::new(10, 9, 0, 7)]);
+    }
+
+    #[test]
+    fn the_names_file_has_a_line_for_each_name_that_stands_in_it() {
+        let crowd = Crowd::new(3, 1);
+        let address = SocketAddr::from(([10, 9, 0, 7], 8443));
+        let names = names(&personas(), crowd, address);
+        assert!(names.contains("\nseed.lab.test 10.9.0.7 8443\n"));
+        assert!(names.contains("\ndns-nxdomain.lab.test nxdomain\n"));
+        assert!(names.contains("\nport-closed.lab.test 10.9.0.7 1\n"));
+        assert!(names.ends_with("\nn00003.crowd-1.test 10.9.0.7 8443\n"));
+        assert!(!names.contains("f000.lab-flood.test"));
+    }
+
+    #[test]
+    fn files_are_swapped_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = Table::new(&personas(), Crowd::new(2, 1));
+        write(dir.path(), "pem", &table, "names").unwrap();
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(left.len(), 3);
+        let text = fs::read(dir.path().join(TABLE_FILE)).unwrap();
+        let read: Table = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read.crowd.len(), 2);
+        assert_eq!(read.personas.len(), table.personas.len());
+    }
+}

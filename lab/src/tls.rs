@@ -1,0 +1,130 @@
+//! The lab's certificate authority: made at start, it certifies any name on the fly, soundly or not.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::NoServerSessionStorage;
+use thiserror::Error;
+
+use crate::play::Handshake;
+
+/// Configurations kept, each a few kilobytes. When it is full it is emptied: a certificate costs a tenth of a millisecond.
+const CONFIGS_MAX: usize = 4096;
+
+/// A name that no persona has, for the certificate of another.
+const OTHER_NAME: &str = "somebody-else.test";
+
+/// The authority and the certificates that it has issued.
+pub(crate) struct Authority {
+    ca: CertifiedIssuer<'static, KeyPair>,
+    /// One key serves all names: making one costs more than signing, and nothing here is secret.
+    key: KeyPair,
+    configs: Mutex<HashMap<(String, Handshake), Arc<ServerConfig>>>,
+}
+
+/// A certificate or its configuration could not be made.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// By the certificate library.
+    #[error("the lab could not make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// By the TLS library.
+    #[error("the lab could not make a TLS configuration")]
+    Config(#[from] rustls::Error),
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// A new authority.
+    pub(crate) fn new() -> Result<Self, TlsError> {
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Fedicensus lab CA");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Ok(Self {
+            ca: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+            key: KeyPair::generate()?,
+            configs: Mutex::default(),
+        })
+    }
+
+    /// The authority's own certificate.
+    pub(crate) fn pem(&self) -> String {
+        self.ca.pem()
+    }
+
+    /// The server's side for a name, with the certificate that `handshake` asks for.
+    pub(crate) fn config(
+        &self,
+        name: &str,
+        handshake: Handshake,
+    ) -> Result<Arc<ServerConfig>, TlsError> {
+        let key = (name.to_owned(), handshake);
+        if let Some(config) = self.locked().get(&key) {
+            return Ok(Arc::clone(config));
+        }
+        let certificate = self.certificate(name, handshake)?;
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], private)?;
+        // Each check is a new client, so sessions would only take memory.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        let mut configs = self.locked();
+        if configs.len() >= CONFIGS_MAX {
+            configs.clear();
+        }
+        configs.insert(key, Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn certificate(
+        &self,
+        name: &str,
+        handshake: Handshake,
+    ) -> Result<CertificateDer<'static>, TlsError> {
+        let certified = match handshake {
+            Handshake::WrongName => OTHER_NAME,
+            Handshake::Sound
+            | Handshake::Expired
+            | Handshake::SelfSigned
+            | Handshake::PlainHttp
+            | Handshake::Silent
+            | Handshake::Slow(_)
+            | Handshake::Reset => name,
+        };
+        let mut params = CertificateParams::new(vec![certified.to_owned()])?;
+        if handshake == Handshake::Expired {
+            params.not_after = date_time_ymd(2001, 1, 1);
+        }
+        let certificate = if handshake == Handshake::SelfSigned {
+            params.self_signed(&self.key)?
+        } else {
+            params.signed_by(&self.key, &self.ca)?
+        };
+        Ok(certificate.der().clone())
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Handshake), Arc<ServerConfig>>> {
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
