@@ -1,2 +1,7 @@
-//! p
-fn main() {}
+//! `fedicensus`: arguments → role → exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    orchestrator::cli::main()
+}

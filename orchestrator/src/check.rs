@@ -1,0 +1,271 @@
+//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in `settle`, once the verdict is not in doubt.
+
+use std::time::Duration;
+
+use census::state::{Record, Verdict};
+use census::time::Timestamp;
+use gateway::Egress;
+use gateway::control::Deferral;
+use launcher::wire::End;
+use launcher::{Container, Frame};
+use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
+use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, Host, escaped};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::confirm::{Doubt, Witness};
+use crate::egress::{Way, open};
+use crate::fault::Fault;
+use crate::lines::Lines;
+use crate::report::{Breach, Report, conclude};
+use crate::tools::Tools;
+
+/// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
+/// needs to create, start, kill and remove is in it.
+const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 60);
+
+/// One look at one host.
+#[derive(Debug)]
+pub struct Check {
+    /// Its id.
+    pub id: CheckId,
+    /// The host.
+    pub host: Host,
+    /// What is asked besides.
+    pub order: CheckOrder,
+    /// When it began.
+    pub began: Timestamp,
+    /// Who watches its steps, if somebody does.
+    watcher: Option<mpsc::Sender<String>>,
+}
+
+/// How a check ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It says something about the host.
+    Verdict {
+        /// What.
+        verdict: Verdict,
+        /// What it shows to work, when it came out alive through a container.
+        witness: Option<Witness>,
+        /// What must be shown to work before it counts against the host.
+        doubt: Doubt,
+    },
+    /// Out of turn.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// We have no network.
+    Offline,
+    /// Ours.
+    Fault(Fault),
+}
+
+impl Check {
+    /// A check of a host that was just marked in flight.
+    pub fn new(record: &Record, tools: &Tools, watcher: Option<mpsc::Sender<String>>) -> Self {
+        let peers = if census::schedule::asks_peers(record, tools.peers_every) {
+            AskPeers::Ask
+        } else {
+            AskPeers::Skip
+        };
+        Self {
+            id: tools.dice.check_id(),
+            host: record.host.clone(),
+            order: CheckOrder {
+                contact: tools.contact.to_string(),
+                peers,
+            },
+            began: tools.now(),
+            watcher,
+        }
+    }
+
+    /// Tells the watcher, if there is one who keeps up.
+    pub fn step(&self, text: impl FnOnce() -> String) {
+        if let Some(watcher) = &self.watcher {
+            // Who does not read misses lines; a check never waits for its watcher.
+            watcher.try_send(text()).ok();
+        }
+    }
+}
+
+/// Runs the check to its end. A fault is ours and leaves the host's record as it was.
+pub async fn run(check: &Check, tools: &Tools) -> Ended {
+    path(check, tools).await.unwrap_or_else(Ended::Fault)
+}
+
+async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
+    let (mut egress, witness) = match open(check, tools).await? {
+        Way::Open { egress, witness } => (egress, witness),
+        Way::Closed(ended) => return Ok(ended),
+    };
+    check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
+    let Ok(_place) = tools.places.acquire().await else {
+        return Err(Fault::Overdue);
+    };
+    let container = tools
+        .launcher
+        .launch(&check.id, &check.host)
+        .await
+        .map_err(Fault::Launcher)?;
+    check.step(|| format!("launcher: container for check {}", check.id));
+    let told = timeout(OVERDUE_AFTER, listen(check, container, &mut egress, tools))
+        .await
+        .map_err(|_elapsed| Fault::Overdue)??;
+    let account = egress
+        .close(told.report.is_alive())
+        .await
+        .map_err(Fault::Gateway)?;
+    check.step(|| {
+        format!(
+            "gateway: {} connections, {} bytes up, {} down",
+            account.connections, account.bytes_up, account.bytes_down
+        )
+    });
+    let verdict = conclude(
+        &told.report,
+        told.end,
+        &account,
+        &escaped(&told.stderr, STDERR_BYTES_KEPT),
+    )?;
+    log_oddities(check, &told);
+    let alive = matches!(verdict, Verdict::Alive { .. });
+    let doubt = Doubt {
+        families: vec![witness.family],
+        dns: witness.fresh,
+    };
+    Ok(Ended::Verdict {
+        verdict,
+        witness: alive.then_some(witness),
+        doubt,
+    })
+}
+
+/// What a container told us.
+struct Told {
+    report: Report,
+    /// Nothing when we ended it for a breach.
+    end: Option<End>,
+    stderr: Vec<u8>,
+}
+
+/// Reads the container to its end; a breach ends it at once, because dropping it kills it.
+async fn listen(
+    check: &Check,
+    mut container: Container,
+    egress: &mut Egress,
+    tools: &Tools,
+) -> Result<Told, Fault> {
+    let mut report = Report::new(check.host.clone());
+    let mut lines = Lines::default();
+    let mut stderr = Stderr::default();
+    let end = loop {
+        let frame = tokio::select! {
+            frame = container.next() => frame.map_err(Fault::Launcher)?,
+            () = egress.lost() => return Err(Fault::GatewayLost),
+        };
+        let breach = match frame {
+            Frame::Stdout(bytes) => hear(check, &bytes, &mut lines, &mut report, tools).await?,
+            Frame::Stderr(bytes) => stderr.push(&bytes).err(),
+            Frame::End(end) => {
+                if let Err(unfinished) = lines.finish() {
+                    report.broken_by(unfinished.into());
+                }
+                break Some(end);
+            }
+            Frame::Fault(fault) => return Err(Fault::Launch(fault)),
+        };
+        if let Some(breach) = breach {
+            report.broken_by(breach);
+            break None;
+        }
+    };
+    check.step(|| {
+        format!(
+            "launcher: {}",
+            end.map_or_else(
+                || "ended by us, it broke the wire's rules".to_owned(),
+                describe
+            )
+        )
+    });
+    Ok(Told {
+        report,
+        end,
+        stderr: stderr.kept,
+    })
+}
+
+/// Takes a chunk of stdout. Names go on as they come, a line at a time: what is in memory doesn't grow with the list.
+async fn hear(
+    check: &Check,
+    bytes: &[u8],
+    lines: &mut Lines,
+    report: &mut Report,
+    tools: &Tools,
+) -> Result<Option<Breach>, Fault> {
+    let mut learned = Vec::new();
+    let outcome = lines.push(bytes, |line| {
+        check.step(|| {
+            format!(
+                "checker: {}",
+                escaped(line, protocol::limits::TEXT_BYTES_MAX)
+            )
+        });
+        learned.extend(report.accept(line)?);
+        Ok::<(), Breach>(())
+    });
+    if !learned.is_empty() {
+        tools.learn(learned).await.map_err(Fault::Store)?;
+    }
+    Ok(outcome.err())
+}
+
+#[derive(Debug, Default)]
+struct Stderr {
+    bytes_total: u64,
+    kept: Vec<u8>,
+}
+
+impl Stderr {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Breach> {
+        self.bytes_total = self
+            .bytes_total
+            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let room = STDERR_BYTES_KEPT.saturating_sub(self.kept.len());
+        self.kept.extend(bytes.iter().take(room));
+        if self.bytes_total > STDERR_BYTES_MAX {
+            Err(Breach::StderrFlood)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn describe(end: End) -> String {
+    let how = match (end.killed, end.out_of_memory) {
+        (Some(_), _) => ", killed at its deadline",
+        (None, true) => ", out of memory",
+        (None, false) => "",
+    };
+    format!("exit code {}{how}, {} ms", end.exit_code, end.millis)
+}
+
+/// A checker that breaks the wire's rules or prints to stderr is a bug of ours or an attack: the operator should see either.
+fn log_oddities(check: &Check, told: &Told) {
+    if told.report.breach().is_none() && told.stderr.is_empty() {
+        return;
+    }
+    let breach = told
+        .report
+        .breach()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let stderr = escaped(&told.stderr, protocol::limits::TEXT_BYTES_MAX);
+    tracing::warn!(host = %check.host, check.id = %check.id, breach, stderr, "the checker misbehaved");
+}

@@ -1,0 +1,306 @@
+//! The command line: every command, its settings and its exit code.
+//!
+//! Exit codes: 0 done; 1 it failed, and the last line on stderr says what, where and what to do; 2 wrong usage or a setting that can't be used;
+//! 3 a part that was asked for is not there or not healthy.
+
+mod ask;
+mod roles;
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use protocol::Host;
+
+use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
+use crate::control::By;
+
+/// Where the settings file is looked for when none is named.
+const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
+
+/// Done.
+const OK: u8 = 0;
+/// It failed.
+const FAILED: u8 = 1;
+/// Wrong usage or a setting that can't be used.
+const USAGE: u8 = 2;
+/// A part is not there or not healthy.
+const UNAVAILABLE: u8 = 3;
+
+#[derive(Debug, Parser)]
+#[command(name = "fedicensus", version, about = "A self-hosted census of the Fediverse", long_about = None, after_help = AFTER_HELP)]
+struct Cli {
+    /// Settings file [default: /etc/fedicensus.toml when it is there]
+    #[arg(long, global = true, env = "FEDICENSUS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "Every setting is a flag, an environment variable and a key of the settings file: `fedicensus settings` lists them.\n\
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 a part is not there or not healthy.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon: the schedule, the database, the list
+    Run,
+    /// Run the launcher: alone holds the engine's socket
+    Launcher,
+    /// Run the gateway: the only way out for a check
+    Gateway,
+    /// Check one host through the whole path and show each step
+    Check {
+        /// The host
+        #[arg(value_parser = parse_host)]
+        host: Host,
+    },
+    /// Bring hosts in; new ones are due at once
+    Add {
+        /// The hosts
+        #[arg(required = true)]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Bring in a list: one name a line, or a JSON array of names
+    Import {
+        /// The file; `-` for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show hosts by state, what is due and in flight, the last dump, the parts, an outage
+    Status {
+        /// All hosts with their states and last verdicts instead, as a JSON array
+        #[arg(long)]
+        hosts: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Say why hosts are listed or not
+    Explain {
+        /// The hosts; `-` reads names from standard input, one a line
+        #[arg(required = true)]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Leave a host alone from now on, because its owner asks; or take that back
+    OptOut {
+        /// The host
+        #[arg(value_parser = parse_host)]
+        host: Host,
+        /// Who asks: only they take it back
+        #[arg(long, value_enum, default_value = "owner")]
+        by: By,
+        /// Take it back
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Publish the list now
+    Dump {
+        /// Even when it holds less than 70 % of the last one's names
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say whether a part works, for health checks
+    Health {
+        /// The part
+        #[arg(value_enum, default_value = "run")]
+        part: Part,
+    },
+    /// List all settings, what is in force and where it comes from
+    Settings {
+        /// The documentation's table instead
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct Output {
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The daemon
+    Run,
+    /// The launcher and its engine
+    Launcher,
+    /// The gateway
+    Gateway,
+}
+
+fn parse_host(text: &str) -> Result<Host, String> {
+    Host::parse(text).map_err(|error| error.to_string())
+}
+
+/// Parses the process's arguments and does what they say.
+pub fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            error.print().ok();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => {
+            error.print().ok();
+            return ExitCode::from(USAGE);
+        }
+    };
+    ExitCode::from(settle_settings(&cli, &matches).map_or_else(
+        |error| complain(&error.to_string(), USAGE),
+        |(values, config)| dispatch(cli.command, &values, &config),
+    ))
+}
+
+/// The command with a flag for every setting.
+fn command() -> clap::Command {
+    SETTINGS.iter().fold(Cli::command(), |command, setting| {
+        let flag = Arg::new(setting.key)
+            .long(flag_name(setting.key))
+            .value_name("VALUE")
+            .help(setting.help)
+            .help_heading("Settings")
+            .hide_short_help(true)
+            .global(true);
+        command.arg(flag)
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is read here and nowhere else"
+)]
+fn settle_settings(cli: &Cli, matches: &ArgMatches) -> Result<(Values, Config), ConfigError> {
+    let default_file = PathBuf::from(DEFAULT_FILE);
+    let file = cli
+        .config
+        .clone()
+        .or_else(|| default_file.exists().then_some(default_file));
+    let innermost = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    let flags = |key: &str| innermost.try_get_one::<String>(key).ok().flatten().cloned();
+    let values = Values::gather(flags, |name| std::env::var(name).ok(), file.as_deref())?;
+    let config = Config::new(&values)?;
+    Ok((values, config))
+}
+
+fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
+    if let Err(error) = start_log(values) {
+        return complain(&error.to_string(), USAGE);
+    }
+    let outcome = match command {
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut self::command(),
+                "fedicensus",
+                &mut std::io::stdout(),
+            );
+            Ok(OK)
+        }
+        Command::Settings { markdown } => show::settings(values, markdown),
+        other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
+    };
+    outcome.unwrap_or_else(|error| {
+        let code = if error.is::<ConfigError>() {
+            USAGE
+        } else {
+            FAILED
+        };
+        complain(&format!("{error:#}"), code)
+    })
+}
+
+async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
+    match command {
+        Command::Run => roles::run(config).await,
+        Command::Launcher => roles::launcher(config).await,
+        Command::Gateway => roles::gateway(config).await,
+        Command::Check { host } => ask::check(config, host).await,
+        Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
+        Command::Import { file, output } => ask::import(config, &file, output.json).await,
+        Command::Status { hosts: true, .. } => show::hosts(config),
+        Command::Status {
+            hosts: false,
+            output,
+        } => show::status(config, output.json).await,
+        Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
+        Command::OptOut { host, by, undo } => ask::opt_out(config, host, by, undo).await,
+        Command::Dump { force } => ask::dump(config, force).await,
+        Command::Health { part } => show::health(config, part).await,
+        Command::Settings { .. } | Command::Completions { .. } => Ok(OK),
+    }
+}
+
+/// Two threads: the machine this is made for has two cores, and the daemon mostly waits.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?)
+}
+
+fn start_log(values: &Values) -> Result<(), ConfigError> {
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(values.log());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    if values.log_is_json()? {
+        log.json().init();
+    } else {
+        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .init();
+    }
+    Ok(())
+}
+
+fn complain(what: &str, code: u8) -> u8 {
+    use std::io::Write as _;
+    // Nobody may be left to read it.
+    writeln!(std::io::stderr(), "fedicensus: {what}").ok();
+    code
+}
+
+/// Writes to stdout; a reader that closed the pipe early is no failure.
+fn say(text: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "{text}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_setting_is_a_flag_before_and_after_the_command() {
+        for arguments in [
+            ["fedicensus", "--checks-max", "7", "run"],
+            ["fedicensus", "run", "--checks-max", "7"],
+        ] {
+            let matches = command().try_get_matches_from(arguments).unwrap();
+            let cli = Cli::from_arg_matches(&matches).unwrap();
+            let (_, config) = settle_settings(&cli, &matches).unwrap();
+            assert_eq!(config.checks_max, 7, "{arguments:?}");
+        }
+    }
+}

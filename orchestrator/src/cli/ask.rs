@@ -1,0 +1,336 @@
+//! Commands that write: they ask the daemon, or, when none runs, take the database exclusively and do it themselves.
+
+use std::io::{IsTerminal, Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use protocol::Host;
+use tokio_util::sync::CancellationToken;
+
+use super::{FAILED, OK, UNAVAILABLE, complain, say};
+use crate::check::{self, Check, Ended};
+use crate::clock::{Clock, Dice, SystemClock};
+use crate::config::Config;
+use crate::control::{self, AddReport, Answer, By, NAMES_PER_REQUEST_MAX, Request};
+use crate::explain::verdict_words;
+use crate::settle::settle;
+use crate::tools::Tools;
+
+/// Most bytes of an imported list: ten million names of 25 bytes.
+const IMPORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Refused names that are shown one by one; the rest is counted.
+const REFUSED_SHOWN_MAX: usize = 20;
+
+pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
+    bring_in(config, names, json).await
+}
+
+pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {
+    let text = read_list(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let names = parse_list(&text).with_context(|| {
+        format!(
+            "{} is neither one name a line nor a JSON array of names",
+            file.display()
+        )
+    })?;
+    bring_in(config, names, json).await
+}
+
+async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
+    let total = names.len();
+    let mut report = AddReport::default();
+    let mut door = Door::open(config).await?;
+    for batch in names.chunks(NAMES_PER_REQUEST_MAX) {
+        match door
+            .ask(Request::Add {
+                names: batch.to_vec(),
+            })
+            .await?
+        {
+            Answer::Added(added) => {
+                report.taken.extend(added.taken);
+                report.known.extend(added.known);
+                report.refused.extend(added.refused);
+            }
+            other => return unexpected(&other),
+        }
+        progress(
+            report.taken.len() + report.known.len() + report.refused.len(),
+            total,
+        );
+    }
+    door.close();
+    if json {
+        say(&serde_json::to_string(&report)?);
+    } else {
+        tell(&report);
+    }
+    Ok(
+        if report.taken.is_empty() && report.known.is_empty() && !report.refused.is_empty() {
+            FAILED
+        } else {
+            OK
+        },
+    )
+}
+
+fn tell(report: &AddReport) {
+    say(&format!(
+        "{} taken, {} known, {} refused",
+        report.taken.len(),
+        report.known.len(),
+        report.refused.len()
+    ));
+    for (name, why) in report.refused.iter().take(REFUSED_SHOWN_MAX) {
+        say(&format!("refused {name}: {why}"));
+    }
+    let more = report.refused.len().saturating_sub(REFUSED_SHOWN_MAX);
+    if more > 0 {
+        say(&format!("… and {more} more refused; --json shows all"));
+    }
+}
+
+fn progress(done: usize, total: usize) {
+    let mut stderr = std::io::stderr();
+    if total > NAMES_PER_REQUEST_MAX && stderr.is_terminal() {
+        let end = if done == total { "\n" } else { "" };
+        write!(stderr, "\r{done} of {total} names{end}").ok();
+    }
+}
+
+fn read_list(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut source: Box<dyn std::io::Read> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file)?)
+    };
+    let read = source
+        .by_ref()
+        .take(IMPORT_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) == IMPORT_BYTES_MAX {
+        bail!("it is longer than {IMPORT_BYTES_MAX} bytes; split it");
+    }
+    Ok(text)
+}
+
+fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
+    if text.trim_start().starts_with('[') {
+        return Ok(serde_json::from_str(text)?);
+    }
+    Ok(text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect())
+}
+
+pub(super) async fn opt_out(config: &Config, host: Host, by: By, undo: bool) -> anyhow::Result<u8> {
+    let mut door = Door::open(config).await?;
+    let answer = door.ask(Request::OptOut { host, by, undo }).await?;
+    door.close();
+    finish(&answer)
+}
+
+pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
+    if let Some(mut conversation) =
+        control::ask(&config.control_socket(), &Request::Dump { force }).await?
+    {
+        return finish(&conversation.next().await?);
+    }
+    let store = store::open(&config.database())?;
+    let (now, reader, directory, calendar) = (
+        SystemClock.now(),
+        store.reader()?,
+        config.public_dir.clone(),
+        config.calendar,
+    );
+    let force = if force {
+        dump::Force::Yes
+    } else {
+        dump::Force::No
+    };
+    let names = tokio::task::spawn_blocking(move || {
+        crate::publish::publish(&reader, &directory, now, calendar, force)
+    })
+    .await??;
+    store.writer().record_dump(now, names).await?;
+    store.close();
+    say(&format!("published {names} names"));
+    Ok(OK)
+}
+
+pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
+    if let Some(mut conversation) = control::ask(
+        &config.control_socket(),
+        &Request::Check { host: host.clone() },
+    )
+    .await?
+    {
+        loop {
+            match conversation.next().await? {
+                Answer::Step(step) => say(&step),
+                Answer::Done(_) => return Ok(OK),
+                last => return finish(&last),
+            }
+        }
+    }
+    check_alone(config, &host).await
+}
+
+/// Without a daemon: the same path, over a database held exclusively. Nobody can confirm a failure here, so none is counted.
+async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
+    config.require_contact()?;
+    let store = store::open(&config.database())?;
+    let shutdown = CancellationToken::new();
+    let launcher = super::roles::launcher_client(config, &shutdown);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let tools = Tools::new(
+        config,
+        launcher,
+        store.writer(),
+        config.names()?,
+        clock,
+        Dice::from_os(),
+    );
+    let host = tools
+        .names
+        .admit_host(host.clone())
+        .with_context(|| host.to_string())?;
+    let now = tools.now();
+    tools.writer.add_now(vec![host.clone()], now).await?;
+    let taken = tools
+        .writer
+        .take_one(&host, now, tools.dice.jitter(), tools.calendar)
+        .await?;
+    let Some(taken) = taken else {
+        bail!("{host} opted out or is held by a moderator; it is not asked")
+    };
+    let (watcher, mut steps) = tokio::sync::mpsc::channel(4096);
+    let check = Check::new(&taken.record, &tools, Some(watcher));
+    let running = async {
+        let ended = check::run(&check, &tools).await;
+        drop(check);
+        ended
+    };
+    let showing = async {
+        while let Some(step) = steps.recv().await {
+            say(&step);
+        }
+    };
+    let (ended, ()) = tokio::join!(running, showing);
+    let code = match ended {
+        Ended::Verdict { verdict, .. } => {
+            let (word, reason) = verdict_words(&verdict);
+            if verdict.is_failing() {
+                say(&format!(
+                    "verdict: {word} {reason} (not counted: only a running census can confirm a failure)"
+                ));
+                tools
+                    .writer
+                    .release(&host, tools.again_soon(), None)
+                    .await?;
+            } else {
+                say(&format!("verdict: {word} {reason}"));
+                settle(&taken.record, &verdict, &tools).await?;
+            }
+            OK
+        }
+        other => {
+            tools
+                .writer
+                .release(&host, tools.again_soon(), None)
+                .await?;
+            match other {
+                Ended::Fault(fault) => complain(
+                    &format!("a fault of ours, nothing counted: {fault}"),
+                    UNAVAILABLE,
+                ),
+                _ => complain("no verdict: put off or offline", FAILED),
+            }
+        }
+    };
+    shutdown.cancel();
+    store.close();
+    Ok(code)
+}
+
+/// The daemon, or the database itself.
+enum Door<'config> {
+    Daemon(&'config Config),
+    Alone(Box<store::Store>, Arc<admission::Names>),
+}
+
+impl<'config> Door<'config> {
+    async fn open(config: &'config Config) -> anyhow::Result<Self> {
+        if control::ask(&config.control_socket(), &Request::Live {})
+            .await?
+            .is_some()
+        {
+            return Ok(Self::Daemon(config));
+        }
+        let store = store::open(&config.database())?;
+        Ok(Self::Alone(Box::new(store), Arc::new(config.names()?)))
+    }
+
+    async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
+        match self {
+            Self::Daemon(config) => {
+                let conversation = control::ask(&config.control_socket(), &request).await?;
+                conversation.context("the daemon went away")?.next().await
+            }
+            Self::Alone(store, names) => {
+                Ok(
+                    control::serve_alone(store, names.clone(), Arc::new(SystemClock), request)
+                        .await,
+                )
+            }
+        }
+    }
+
+    fn close(self) {
+        if let Self::Alone(store, _) = self {
+            store.close();
+        }
+    }
+}
+
+fn finish(answer: &Answer) -> anyhow::Result<u8> {
+    match answer {
+        Answer::Done(text) => {
+            say(text);
+            Ok(OK)
+        }
+        Answer::Failed(why) => Ok(complain(why, FAILED)),
+        Answer::Step(_) | Answer::Added(_) | Answer::Live(_) => unexpected(answer),
+    }
+}
+
+fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
+    match answer {
+        Answer::Failed(why) => Ok(complain(why, FAILED)),
+        other => bail!("the daemon answered out of turn ({other:?}); is it of another version?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_lines_or_a_json_array() {
+        assert_eq!(
+            parse_list("a.example\n\n# a comment\n b.example \r\n").unwrap(),
+            ["a.example", "b.example"]
+        );
+        assert_eq!(
+            parse_list(" [\"a.example\",\"b.example\"]\n").unwrap(),
+            ["a.example", "b.example"]
+        );
+        assert!(parse_list("[1,2]").is_err());
+    }
+}

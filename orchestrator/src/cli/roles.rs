@@ -1,0 +1,111 @@
+//! The long-lived roles: daemon, launcher, gateway. Each runs until SIGTERM or SIGINT.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use launcher::{BollardEngine, LauncherClient};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::OK;
+use crate::clock::{Clock, Dice, SystemClock};
+use crate::config::{Config, LauncherPlace};
+use crate::control::{self, Handler};
+use crate::daemon::{Daemon, Live, ORDERS_MAX};
+use crate::tools::Tools;
+
+pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
+    config.require_contact()?;
+    shout(config);
+    let shutdown = until_signal()?;
+    let store = store::open(&config.database())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let launcher = launcher_client(config, &shutdown);
+    let tools = Tools::new(
+        config,
+        launcher,
+        store.writer(),
+        config.names()?,
+        clock.clone(),
+        Dice::from_os(),
+    );
+    let live = Arc::new(Live::new(clock.now()));
+    let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
+    let handler = Handler::with_daemon(&tools, orders, live.clone());
+    let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
+    let path = config.control_socket();
+    let control = control::serve(&path, handler, shutdown.clone());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
+    let (served, ran) = tokio::join!(control, daemon.run(shutdown.clone()));
+    served.and(ran)?;
+    Ok(OK)
+}
+
+pub(super) async fn launcher(config: &Config) -> anyhow::Result<u8> {
+    let shutdown = until_signal()?;
+    let settings = config.launcher_settings.clone();
+    let engine = BollardEngine::new(config.engine_socket.clone());
+    launcher::serve(settings, engine, shutdown)
+        .await
+        .context("launcher")?;
+    Ok(OK)
+}
+
+pub(super) async fn gateway(config: &Config) -> anyhow::Result<u8> {
+    let shutdown = until_signal()?;
+    gateway::serve(config.gateway_settings.clone(), shutdown)
+        .await
+        .context("gateway")?;
+    Ok(OK)
+}
+
+/// The way to the launcher: its door, or one inside this process for development.
+pub(super) fn launcher_client(config: &Config, shutdown: &CancellationToken) -> LauncherClient {
+    match config.launcher {
+        LauncherPlace::Socket => LauncherClient::socket(config.launcher_socket.clone()),
+        LauncherPlace::InProcess => {
+            tracing::warn!(
+                "IN-PROCESS LAUNCHER: this process holds the engine's socket, and with it the machine. For development only"
+            );
+            let settings = config.launcher_settings.clone();
+            let engine = BollardEngine::new(config.engine_socket.clone());
+            {
+                let launcher = launcher::Launcher::new(settings, engine);
+                let client = LauncherClient::in_process(&launcher);
+                let ending = shutdown.clone();
+                tokio::spawn(async move { launcher.keep(ending).await });
+                client
+            }
+        }
+    }
+}
+
+fn shout(config: &Config) {
+    if config.reserved == admission::Reserved::AllowInLab {
+        tracing::warn!("LAB MODE: names below .test and .example are admitted");
+    }
+    if config.calendar.divisor != 1 {
+        tracing::warn!(
+            divisor = config.calendar.divisor,
+            "LAB MODE: all intervals are shortened"
+        );
+    }
+}
+
+fn until_signal() -> anyhow::Result<CancellationToken> {
+    let shutdown = CancellationToken::new();
+    let (mut term, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let token = shutdown.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        token.cancel();
+    });
+    Ok(shutdown)
+}

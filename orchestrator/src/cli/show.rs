@@ -1,0 +1,247 @@
+//! Commands that only read: they never need the daemon.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use gateway::GatewayClient;
+use launcher::LauncherClient;
+use protocol::Host;
+
+use super::{OK, Part, UNAVAILABLE, complain, say};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, Origin, Values, markdown};
+use crate::control::{self, Answer, Request};
+use crate::daemon::LiveState;
+use crate::explain::{Explanation, explain as explain_stored, explain_unknown};
+use crate::status::{self, Door};
+
+/// A part that does not answer in this time is not healthy.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8> {
+    if as_markdown {
+        use std::io::Write as _;
+        std::io::stdout().write_all(markdown().as_bytes())?;
+        return Ok(OK);
+    }
+    for (key, value, origin) in values.iter() {
+        let from = if *origin == Origin::Default {
+            String::new()
+        } else {
+            format!("   # {origin}")
+        };
+        say(&format!("{key} = {value:?}{from}"));
+    }
+    Ok(OK)
+}
+
+pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
+    let reader = store::open_read_only(&config.database())?;
+    let now = SystemClock.now();
+    let mut status = tokio::task::spawn_blocking(move || status::read(&reader, now)).await??;
+    status.daemon = live(config).await.ok();
+    status.gateway = Some(
+        match GatewayClient::new(config.gateway_socket.clone())
+            .status()
+            .await
+        {
+            Ok(gateway) => Door::Open(gateway),
+            Err(error) => Door::Closed(error.to_string()),
+        },
+    );
+    status.launcher = Some(
+        match LauncherClient::socket(config.launcher_socket.clone())
+            .status()
+            .await
+        {
+            Ok(launcher) => Door::Open(launcher),
+            Err(error) => Door::Closed(error.to_string()),
+        },
+    );
+    say(&if json {
+        serde_json::to_string(&status)?
+    } else {
+        status.text(&config.data_dir)
+    });
+    Ok(OK)
+}
+
+async fn live(config: &Config) -> anyhow::Result<LiveState> {
+    let asking = async {
+        let conversation = control::ask(&config.control_socket(), &Request::Live {}).await?;
+        conversation.context("no daemon runs here")?.next().await
+    };
+    match tokio::time::timeout(ANSWER_WITHIN, asking)
+        .await
+        .context("the daemon does not answer")??
+    {
+        Answer::Live(live) => Ok(live),
+        other => anyhow::bail!("the daemon answered out of turn: {other:?}"),
+    }
+}
+
+pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow::Result<u8> {
+    let reader = store::open_read_only(&config.database())?;
+    let now = SystemClock.now();
+    let mut explanations = Vec::new();
+    for name in names(hosts)? {
+        let host = Host::parse(&name).with_context(|| format!("{name:?} is no host name"))?;
+        explanations.push(match reader.record(&host)? {
+            Some(stored) => explain_stored(&stored, now, config.calendar),
+            None => explain_unknown(&host, reader.is_forgotten(&host)?),
+        });
+    }
+    if json {
+        say(&serde_json::to_string(&explanations)?);
+    } else {
+        explanations
+            .iter()
+            .for_each(|explanation| say(&text(explanation)));
+    }
+    Ok(OK)
+}
+
+fn names(hosts: Vec<String>) -> anyhow::Result<Vec<String>> {
+    if hosts.iter().any(|host| host == "-") {
+        let lines: Result<Vec<_>, _> = std::io::stdin().lines().collect();
+        return Ok(lines?
+            .into_iter()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect());
+    }
+    Ok(hosts)
+}
+
+fn text(explanation: &Explanation) -> String {
+    let listed = if explanation.listed {
+        "listed"
+    } else {
+        "not listed"
+    };
+    let since = explanation
+        .since
+        .as_ref()
+        .map(|since| format!(" since {since}"))
+        .unwrap_or_default();
+    let mut lines = vec![
+        format!(
+            "{}: {listed}, because {}",
+            explanation.host, explanation.why
+        ),
+        format!("  state       {}{since}", explanation.state),
+    ];
+    let mut line = |label: &str, value: Option<&String>| {
+        if let Some(value) = value {
+            lines.push(format!("  {label:<11} {value}"));
+        }
+    };
+    let software = explanation.software.as_ref().map(|software| {
+        format!(
+            "{software} {}",
+            explanation.version.as_deref().unwrap_or("")
+        )
+    });
+    line("software", software.as_ref());
+    line("last alive", explanation.last_alive.as_ref());
+    line("last asked", explanation.last_checked.as_ref());
+    let next = if explanation.in_flight {
+        "being asked, or waiting for confirmation".to_owned()
+    } else {
+        explanation
+            .next_check
+            .clone()
+            .unwrap_or_else(|| "never".to_owned())
+    };
+    line("next check", Some(&next));
+    line("note", explanation.note.as_ref());
+    for past in &explanation.history {
+        lines.push(
+            format!(
+                "  {} {} {}",
+                past.at,
+                past.verdict,
+                past.reason.as_deref().unwrap_or("")
+            )
+            .trim_end()
+            .to_owned(),
+        );
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
+    let trouble = match part {
+        Part::Run => live(config)
+            .await
+            .err()
+            .map(|error| format!("daemon: {error:#}")),
+        Part::Gateway => GatewayClient::new(config.gateway_socket.clone())
+            .status()
+            .await
+            .err()
+            .map(|error| format!("gateway: {error}")),
+        Part::Launcher => match LauncherClient::socket(config.launcher_socket.clone())
+            .status()
+            .await
+        {
+            Ok(status) => status.trouble.map(|trouble| format!("launcher: {trouble}")),
+            Err(error) => Some(format!("launcher: {error}")),
+        },
+    };
+    Ok(match trouble {
+        None => {
+            say("healthy");
+            OK
+        }
+        Some(trouble) => complain(&trouble, UNAVAILABLE),
+    })
+}
+
+/// A host as `status --hosts` shows it.
+#[derive(serde::Serialize)]
+struct Row {
+    host: Host,
+    state: &'static str,
+    verdict: Option<String>,
+    /// With `dead`: its reason in the wire's word.
+    reason: Option<String>,
+    /// The reason with all that was kept of it.
+    detail: Option<String>,
+    software: Option<String>,
+    hidden: bool,
+}
+
+/// Writes the array row by row: it holds all hosts, and memory must not.
+pub(super) fn hosts(config: &Config) -> anyhow::Result<u8> {
+    use std::io::Write as _;
+    let reader = store::open_read_only(&config.database())?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut separator = "[\n";
+    let mut failed = None;
+    reader.each(|record, last| {
+        let detail = last.and_then(|entry| entry.reason.clone());
+        let row = Row {
+            host: record.host.clone(),
+            state: record.state.name().as_str(),
+            verdict: last.map(|entry| entry.verdict.clone()),
+            reason: detail
+                .as_ref()
+                .and_then(|detail| detail.split([' ', ',']).next())
+                .map(str::to_owned),
+            detail,
+            software: record.software.clone(),
+            hidden: record.hidden,
+        };
+        let written = serde_json::to_string(&row)
+            .map_err(anyhow::Error::from)
+            .and_then(|row| Ok(write!(out, "{separator}{row}")?));
+        failed = failed.take().or(written.err());
+        separator = ",\n";
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    writeln!(out, "{}]", if separator == "[\n" { "[" } else { "\n" })?;
+    Ok(OK)
+}

@@ -1,0 +1,76 @@
+//! Time and chance: the only place that reads a clock or draws at random. Everything below is handed the result.
+
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use census::time::{Jitter, Timestamp};
+use protocol::CheckId;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// What time it is.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the role's clock")]
+    fn now(&self) -> Timestamp {
+        let since_1970 = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Where jitter and check ids come from: a generator seeded by the operating system, or by a test.
+#[derive(Debug)]
+pub struct Dice(Mutex<StdRng>);
+
+impl Dice {
+    /// Seeded by the operating system.
+    pub fn from_os() -> Self {
+        Self(Mutex::new(StdRng::from_os_rng()))
+    }
+
+    /// Seeded by hand: the same throws each time.
+    pub fn seeded(seed: u64) -> Self {
+        Self(Mutex::new(StdRng::seed_from_u64(seed)))
+    }
+
+    /// A fraction of one.
+    pub fn jitter(&self) -> Jitter {
+        Jitter(self.draw())
+    }
+
+    /// Several fractions of one.
+    pub fn jitters(&self, count: u32) -> Vec<Jitter> {
+        (0..count).map(|_| self.jitter()).collect()
+    }
+
+    /// An id that nobody can guess: `StdRng` is a cryptographic generator.
+    pub fn check_id(&self) -> CheckId {
+        CheckId::from_random(self.draw())
+    }
+
+    /// A seed for others.
+    pub fn seed(&self) -> u64 {
+        self.draw()
+    }
+
+    fn draw<T>(&self) -> T
+    where
+        rand::distr::StandardUniform: rand::distr::Distribution<T>,
+    {
+        // A poisoned generator is as good as before: nothing in it can be half-written that matters.
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .random()
+    }
+}

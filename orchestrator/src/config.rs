@@ -1,0 +1,498 @@
+//! Settings: from flags, environment, file and defaults to one checked [`Config`].
+//!
+//! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
+//! unknown keys, values out of bounds, names that are none.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use admission::{Names, Reserved, Suffixes};
+use census::time::Calendar;
+use protocol::Host;
+use thiserror::Error;
+
+pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
+
+/// Most bytes of a settings file; a full one with comments is below 8 KiB.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Port of a resolver that is given without one.
+const DNS_PORT: u16 = 53;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag on the command line.
+    Flag,
+    /// An environment variable.
+    Environment,
+    /// The settings file.
+    File(PathBuf),
+    /// The table.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("flag"),
+            Self::Environment => f.write_str("environment"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// All settings as texts, each with its origin.
+#[derive(Debug, Clone)]
+pub struct Values(BTreeMap<&'static str, (String, Origin)>);
+
+/// A setting that can't be used. One line: which, from where, what is wrong, what to write.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// A value is out of its bounds or not of its kind.
+    #[error("setting `{key}` ({origin}): `{value}` {problem}")]
+    Value {
+        /// The setting.
+        key: &'static str,
+        /// Where its value comes from.
+        origin: Origin,
+        /// The value.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file can't be read.
+    #[error("settings file {}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// No contact outside the lab.
+    #[error(
+        "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
+    )]
+    NoContact,
+}
+
+/// Everything that the roles need to know, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Who runs this census.
+    pub contact: String,
+    /// Hosts to begin with.
+    pub seeds: Vec<Host>,
+    /// Hosts known to live.
+    pub canaries: Vec<Host>,
+    /// Containers at once.
+    pub checks_max: usize,
+    /// Hosts being opened or checked at once.
+    pub opens_max: usize,
+    /// Peers are asked for at the first `alive` and every so many after.
+    pub peers_every: u32,
+    /// Directory of the database.
+    pub data_dir: PathBuf,
+    /// Directory of the published files.
+    pub public_dir: PathBuf,
+    /// The gateway's control socket.
+    pub gateway_socket: PathBuf,
+    /// The launcher's door.
+    pub launcher_socket: PathBuf,
+    /// Whether the launcher is a process of its own.
+    pub launcher: LauncherPlace,
+    /// The calendar that all intervals come from.
+    pub calendar: Calendar,
+    /// What a name must be to enter.
+    pub reserved: Reserved,
+    /// File that replaces the compiled-in suffix list.
+    pub suffix_list: Option<PathBuf>,
+    /// The engine's API socket, for the launcher role.
+    pub engine_socket: PathBuf,
+    /// For the launcher role.
+    pub launcher_settings: launcher::Settings,
+    /// For the gateway role.
+    pub gateway_settings: gateway::Settings,
+}
+
+/// Where the launcher runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LauncherPlace {
+    /// Behind its socket.
+    Socket,
+    /// Inside the orchestrator, for development.
+    InProcess,
+}
+
+impl Values {
+    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is read when it is given.
+    ///
+    /// # Errors
+    /// When the file can't be read, is no TOML of plain values, or holds an unknown key.
+    pub fn gather(
+        flags: impl Fn(&str) -> Option<String>,
+        environment: impl Fn(&str) -> Option<String>,
+        file: Option<&Path>,
+    ) -> Result<Self, ConfigError> {
+        let written = file.map(read_file).transpose()?.unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            let value = if let Some(value) = flags(setting.key) {
+                (value, Origin::Flag)
+            } else if let Some(value) = environment(&environment_name(setting.key)) {
+                (value, Origin::Environment)
+            } else if let (Some(value), Some(path)) = (written.get(setting.key), file) {
+                (value.clone(), Origin::File(path.to_owned()))
+            } else {
+                (setting.default.to_owned(), Origin::Default)
+            };
+            values.insert(setting.key, value);
+        }
+        Ok(Self(values))
+    }
+
+    /// Key, value and origin of each, in the table's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &Origin)> {
+        SETTINGS.iter().filter_map(|setting| {
+            self.0
+                .get(setting.key)
+                .map(|(value, origin)| (setting.key, value.as_str(), origin))
+        })
+    }
+
+    fn parse<T>(
+        &self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, ConfigError> {
+        let (value, origin) = self
+            .0
+            .get(key)
+            .cloned()
+            .unwrap_or((String::new(), Origin::Default));
+        parse(value.trim()).map_err(|problem| ConfigError::Value {
+            key,
+            origin,
+            value,
+            problem,
+        })
+    }
+
+    /// The filter of the log.
+    pub fn log(&self) -> String {
+        self.0
+            .get("log")
+            .map_or_else(|| "info".to_owned(), |(value, _)| value.clone())
+    }
+
+    /// Whether the log is JSON.
+    ///
+    /// # Errors
+    /// When it is neither `text` nor `json`.
+    pub fn log_is_json(&self) -> Result<bool, ConfigError> {
+        self.parse("log_format", |text| {
+            one_of(text, &[("text", false), ("json", true)])
+        })
+    }
+}
+
+impl Config {
+    /// Checks all values.
+    ///
+    /// # Errors
+    /// The first value that is out of bounds or of the wrong kind.
+    pub fn new(values: &Values) -> Result<Self, ConfigError> {
+        let reserved = if values.parse("lab_reserved_suffixes", boolean)? {
+            Reserved::AllowInLab
+        } else {
+            Reserved::Refuse
+        };
+        let suffix_list = values.parse("suffix_list", path_or_none)?;
+        let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
+        let opens_max = values.parse("opens_max", |text| number(text, checks_max, 512))?;
+        Ok(Self {
+            contact: values.parse("contact", contact)?,
+            seeds: values.parse("seeds", hosts)?,
+            canaries: values.parse("canaries", hosts)?,
+            checks_max: usize::try_from(checks_max).unwrap_or(usize::MAX),
+            opens_max: usize::try_from(opens_max).unwrap_or(usize::MAX),
+            peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
+            data_dir: values.parse("data_dir", path)?,
+            public_dir: values.parse("public_dir", path)?,
+            gateway_socket: values.parse("gateway_socket", path)?,
+            launcher_socket: values.parse("launcher_socket", path)?,
+            launcher: values.parse("launcher", |text| {
+                one_of(
+                    text,
+                    &[
+                        ("socket", LauncherPlace::Socket),
+                        ("in-process", LauncherPlace::InProcess),
+                    ],
+                )
+            })?,
+            calendar: Calendar {
+                divisor: values.parse("lab_interval_divisor", |text| small(text, 1, 10_000_000))?,
+            },
+            reserved,
+            suffix_list,
+            engine_socket: values.parse("engine_socket", path)?,
+            launcher_settings: launcher_settings(values)?,
+            gateway_settings: gateway_settings(values)?,
+        })
+    }
+
+    /// The rule for names. Reads the suffix list's file, if one is set.
+    ///
+    /// # Errors
+    /// When that file is no suffix list.
+    pub fn names(&self) -> Result<Names, ConfigError> {
+        let suffixes = match &self.suffix_list {
+            None => Suffixes::compiled(),
+            Some(path) => Suffixes::from_file(path).map_err(|error| ConfigError::File {
+                path: path.clone(),
+                problem: error.to_string(),
+            })?,
+        };
+        Ok(Names {
+            suffixes,
+            reserved: self.reserved,
+        })
+    }
+
+    /// Refuses to go on without a contact outside the lab.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoContact`].
+    pub fn require_contact(&self) -> Result<(), ConfigError> {
+        match self.reserved {
+            Reserved::Refuse if self.contact.is_empty() => Err(ConfigError::NoContact),
+            Reserved::Refuse | Reserved::AllowInLab => Ok(()),
+        }
+    }
+
+    /// Path of the database.
+    pub fn database(&self) -> PathBuf {
+        self.data_dir.join("census.db")
+    }
+
+    /// Path of the daemon's control socket.
+    pub fn control_socket(&self) -> PathBuf {
+        self.data_dir.join("control.sock")
+    }
+}
+
+fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
+    let directory = values.parse("egress_dir", path)?;
+    let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
+    Ok(launcher::Settings {
+        door_socket: values.parse("launcher_socket", path)?,
+        image: values.parse("checker_image", |text| non_empty(text).map(str::to_owned))?,
+        egress: if volume.is_empty() {
+            launcher::EgressSource::Directory(directory)
+        } else {
+            launcher::EgressSource::Volume(volume)
+        },
+        checks_max: values
+            .parse("checks_max", |text| number(text, 1, 64))?
+            .try_into()
+            .unwrap_or(usize::MAX),
+        instance: values.parse("instance", label)?,
+        ..launcher::Settings::default()
+    })
+}
+
+fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
+    let pace = |key| {
+        values.parse(key, |text| {
+            number(text, 0, 3_600_000).map(Duration::from_millis)
+        })
+    };
+    let defaults = gateway::Settings::default();
+    Ok(gateway::Settings {
+        control_socket: values.parse("gateway_socket", path)?,
+        egress_root: values.parse("egress_dir", path)?,
+        resolvers: values.parse("resolvers", resolvers)?,
+        open_max: values.parse("opens_max", |text| small(text, 1, 512))?,
+        deny_addresses: values.parse("deny_addresses", |text| {
+            list(text)
+                .map(|item| {
+                    item.parse()
+                        .map_err(|error| format!("holds `{item}`: {error}"))
+                })
+                .collect()
+        })?,
+        paces: gateway::Paces {
+            group: pace("group_pace_ms")?,
+            address: pace("address_pace_ms")?,
+            address_proven: pace("proven_pace_ms")?,
+            block: pace("block_pace_ms")?,
+            dial: values.parse("dials_per_second", |text| {
+                small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)
+            })?,
+        },
+        pace_divisor: values.parse("lab_pace_divisor", |text| small(text, 1, 10_000_000))?,
+        names_file: values.parse("lab_names_file", path_or_none)?,
+        allow_private: values.parse("lab_allow_private", boolean)?,
+        extra_ca: values.parse("lab_extra_ca", path_or_none)?,
+        ..defaults
+    })
+}
+
+fn read_file(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
+    let refuse = |problem: String| ConfigError::File {
+        path: path.to_owned(),
+        problem,
+    };
+    let length = std::fs::metadata(path)
+        .map_err(|error| refuse(error.to_string()))?
+        .len();
+    if length > FILE_BYTES_MAX {
+        return Err(refuse(format!(
+            "it holds {length} bytes; at most {FILE_BYTES_MAX} are read"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| refuse(error.message().to_owned()))?;
+    let mut written = BTreeMap::new();
+    for (key, value) in table {
+        if !SETTINGS.iter().any(|setting| setting.key == key) {
+            return Err(refuse(format!(
+                "`{key}` is no setting; `fedicensus settings` lists them"
+            )));
+        }
+        written.insert(
+            key.clone(),
+            plain(&value).ok_or_else(|| {
+                refuse(format!(
+                    "`{key}` must be a text, a number, a boolean or a list of texts"
+                ))
+            })?,
+        );
+    }
+    Ok(written)
+}
+
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(value) => Some(value.to_string()),
+        toml::Value::Array(items) => items
+            .iter()
+            .map(plain)
+            .collect::<Option<Vec<_>>>()
+            .map(|items| items.join(",")),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+    }
+}
+
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+}
+
+fn hosts(text: &str) -> Result<Vec<Host>, String> {
+    list(text)
+        .map(|item| Host::parse(item).map_err(|error| format!("holds `{item}`: {error}")))
+        .collect()
+}
+
+fn resolvers(text: &str) -> Result<Vec<SocketAddr>, String> {
+    list(text)
+        .map(|item| {
+            let bare = item
+                .parse::<IpAddr>()
+                .map(|address| SocketAddr::new(address, DNS_PORT));
+            bare.or_else(|_not_bare| item.parse()).map_err(|_neither| {
+                format!("holds `{item}`, which is no IP address with or without a port")
+            })
+        })
+        .collect()
+}
+
+fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+}
+
+fn small(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    number(text, least.into(), most.into()).map(|number| u32::try_from(number).unwrap_or(most))
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    one_of(text, &[("true", true), ("false", false)])
+}
+
+fn one_of<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    choices
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let names: Vec<_> = choices
+                .iter()
+                .map(|(name, _)| format!("`{name}`"))
+                .collect();
+            format!("must be {}", names.join(" or "))
+        })
+}
+
+fn non_empty(text: &str) -> Result<&str, String> {
+    if text.is_empty() {
+        Err("must not be empty".to_owned())
+    } else {
+        Ok(text)
+    }
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    non_empty(text).map(PathBuf::from)
+}
+
+fn path_or_none(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok(if text.is_empty() {
+        None
+    } else {
+        Some(PathBuf::from(text))
+    })
+}
+
+fn label(text: &str) -> Result<String, String> {
+    let valid = !text.is_empty()
+        && text.len() <= 63
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be 1 to 63 letters, digits, `-`, `_` or `.`".to_owned())
+    }
+}
+
+/// A header's value must stay one line of printable ASCII.
+fn contact(text: &str) -> Result<String, String> {
+    let valid = text.len() <= 200
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'(' && byte != b')');
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be a URL or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

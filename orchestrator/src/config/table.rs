@@ -1,0 +1,234 @@
+//! Every setting in one table: the documentation, the flags, the environment and the file are made from it.
+
+/// One setting. Its key is its name in the file; `FEDICENSUS_` and the key in capitals is its name in the environment; `--` and the key with
+/// hyphens is its flag. A flag wins over the environment, the environment over the file, the file over the default.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Name in the file.
+    pub key: &'static str,
+    /// Default, as it would be written.
+    pub default: &'static str,
+    /// What it is, its unit and bounds, and why the default is what it is.
+    pub help: &'static str,
+}
+
+const fn setting(key: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting { key, default, help }
+}
+
+/// All settings, in the order in which they are documented.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        "contact",
+        "",
+        "Who runs this census: a URL or a mail address. Every server reads it in the user agent, so `run` refuses to start without one outside the lab.",
+    ),
+    setting(
+        "seeds",
+        "mastodon.social,lemmy.world,misskey.io,pixelfed.social,peertube.tv",
+        "Hosts to begin with, comma-separated; asked at once when they are new.",
+    ),
+    setting(
+        "canaries",
+        "mastodon.social,lemmy.world,misskey.io,mstdn.jp",
+        "Hosts known to live, comma-separated, asked only when failures wait for confirmation and nobody has answered for a minute.",
+    ),
+    setting(
+        "checks_max",
+        "4",
+        "Containers at once, 1 to 64. Four keep a two-core machine busy and responsive.",
+    ),
+    setting(
+        "opens_max",
+        "16",
+        "Hosts being resolved, dialled or checked at once, `checks_max` to 512: a dead host waits for time-outs and needs no container.",
+    ),
+    setting(
+        "peers_every",
+        "3",
+        "Peers are asked for at the first `alive` and every so many after it, 1 to 1000.",
+    ),
+    setting(
+        "data_dir",
+        "/data",
+        "Directory of the database `census.db` and of `control.sock`.",
+    ),
+    setting(
+        "public_dir",
+        "/public",
+        "Directory of the published files; only whole files appear in it.",
+    ),
+    setting(
+        "suffix_list",
+        "",
+        "File that replaces the compiled-in public suffix list; empty: none.",
+    ),
+    setting(
+        "gateway_socket",
+        "/run/gateway/gateway.sock",
+        "The gateway's control socket.",
+    ),
+    setting(
+        "launcher_socket",
+        "/run/launcher/launcher.sock",
+        "The launcher's door.",
+    ),
+    setting(
+        "launcher",
+        "socket",
+        "`socket`: the launcher is a process of its own that alone holds the engine's socket; `in-process`: for development.",
+    ),
+    setting(
+        "egress_dir",
+        "/egress",
+        "Where the gateway lays a directory for each check.",
+    ),
+    setting(
+        "egress_volume",
+        "",
+        "The engine's name of the volume that holds `egress_dir`; empty: `egress_dir` is a directory of the engine's own machine.",
+    ),
+    setting(
+        "engine_socket",
+        "/run/engine.sock",
+        "The engine's API socket (launcher only).",
+    ),
+    setting(
+        "checker_image",
+        "localhost/fedicensus-checker:latest",
+        "Image of the checker (launcher only).",
+    ),
+    setting(
+        "instance",
+        "fedicensus",
+        "Label value that tells this census's containers from another's on the same engine; letters, digits, `-`, `_`, `.`.",
+    ),
+    setting(
+        "resolvers",
+        "",
+        "DNS servers as IP or IP:port, comma-separated; empty: those of /etc/resolv.conf (gateway only).",
+    ),
+    setting(
+        "deny_addresses",
+        "",
+        "Networks that are never dialled, in CIDR notation, comma-separated, besides all that is not globally reachable (gateway only).",
+    ),
+    setting(
+        "group_pace_ms",
+        "10000",
+        "Least time between two look-ups in one registered domain, in ms (gateway only).",
+    ),
+    setting(
+        "address_pace_ms",
+        "10000",
+        "Least time between two checks at one address, in ms (gateway only).",
+    ),
+    setting(
+        "proven_pace_ms",
+        "1000",
+        "The same where a living instance was proven: shared hosting holds thousands (gateway only).",
+    ),
+    setting(
+        "block_pace_ms",
+        "2000",
+        "Least time between two checks in one /24 or /64, in ms (gateway only).",
+    ),
+    setting(
+        "dials_per_second",
+        "20",
+        "Dials a second in all, 1 to 1000 (gateway only).",
+    ),
+    setting(
+        "log",
+        "info",
+        "What is logged: error, warn, info, debug, trace, or a filter such as `info,gateway=debug`.",
+    ),
+    setting("log_format", "text", "`text` or `json`."),
+    setting(
+        "lab_names_file",
+        "",
+        "Lab only: file of `NAME ADDRESS PORT` lines that is asked instead of DNS (gateway).",
+    ),
+    setting(
+        "lab_allow_private",
+        "false",
+        "Lab only: addresses that are not globally reachable may be dialled (gateway).",
+    ),
+    setting(
+        "lab_extra_ca",
+        "",
+        "Lab only: PEM file of further trust roots for the checkers (gateway).",
+    ),
+    setting(
+        "lab_reserved_suffixes",
+        "false",
+        "Lab only: names below `.test` and `.example` are admitted (orchestrator).",
+    ),
+    setting(
+        "lab_pace_divisor",
+        "1",
+        "Lab only: all paces are divided by it (gateway).",
+    ),
+    setting(
+        "lab_interval_divisor",
+        "1",
+        "Lab only: all intervals are divided by it, so that a week passes while one watches (orchestrator).",
+    ),
+];
+
+/// The setting's name in the environment.
+pub fn environment_name(key: &str) -> String {
+    format!("FEDICENSUS_{}", key.to_ascii_uppercase())
+}
+
+/// The setting's flag, without the two hyphens.
+pub fn flag_name(key: &str) -> String {
+    key.replace('_', "-")
+}
+
+/// The table as Markdown, for `docs/settings.md`.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Settings\n\nA flag wins over the environment, the environment over the file (`--config FILE`, `FEDICENSUS_CONFIG`; TOML, keys as below), the file over the default. \
+         `fedicensus settings` prints what is in force and where it comes from.\n\n| key | flag | environment | default | what it is |\n|---|---|---|---|---|\n",
+    );
+    for setting in SETTINGS {
+        let default = if setting.default.is_empty() {
+            "(empty)".to_owned()
+        } else {
+            format!("`{}`", setting.default)
+        };
+        page.push_str(&format!(
+            "| `{}` | `--{}` | `{}` | {} | {} |\n",
+            setting.key,
+            flag_name(setting.key),
+            environment_name(setting.key),
+            default,
+            setting.help
+        ));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
+    #[test]
+    fn the_documentation_shows_this_table() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+        assert_eq!(
+            std::fs::read_to_string(page).unwrap_or_default(),
+            markdown()
+        );
+    }
+
+    #[test]
+    fn no_key_stands_twice() {
+        let mut keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), SETTINGS.len());
+    }
+}

@@ -1,0 +1,75 @@
+use super::*;
+
+fn config(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let flags = |key: &str| {
+        pairs
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    Config::new(&Values::gather(flags, |_| None, None)?)
+}
+
+fn problem(key: &str, value: &str) -> String {
+    config(&[(key, value)])
+        .expect_err("must be refused")
+        .to_string()
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    let config = config(&[]).expect("defaults");
+    assert_eq!(config.checks_max, 4);
+    assert!(config.require_contact().is_err(), "no contact by default");
+}
+
+#[test]
+fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
+    assert_eq!(
+        problem("checks_max", "0"),
+        "setting `checks_max` (flag): `0` must be a whole number from 1 to 64"
+    );
+    assert_eq!(
+        problem("launcher", "thread"),
+        "setting `launcher` (flag): `thread` must be `socket` or `in-process`"
+    );
+    assert_eq!(
+        problem("seeds", "a.example,https://b.example"),
+        "setting `seeds` (flag): `a.example,https://b.example` holds `https://b.example`: it holds more than a host name (a scheme, port, path or user part)"
+    );
+    assert!(problem("contact", "me\r\nX-Evil: 1").contains("printable ASCII"));
+    assert!(problem("resolvers", "dns.example").contains("no IP address"));
+    assert!(problem("deny_addresses", "10.0.0.0/99").contains("10.0.0.0/99"));
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fedicensus.toml");
+    std::fs::write(
+        &file,
+        "checks_max = 2\nopens_max = 20\nseeds = [\"a.example\", \"b.example\"]\n",
+    )
+    .unwrap();
+    let flags = |key: &str| (key == "checks_max").then(|| "3".to_owned());
+    let environment = |name: &str| {
+        (name == "FEDICENSUS_CHECKS_MAX" || name == "FEDICENSUS_OPENS_MAX").then(|| "30".to_owned())
+    };
+    let values = Values::gather(flags, environment, Some(&file)).unwrap();
+    let config = Config::new(&values).unwrap();
+    assert_eq!(
+        (config.checks_max, config.opens_max, config.seeds.len()),
+        (3, 30, 2)
+    );
+}
+
+#[test]
+fn an_unknown_key_in_the_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fedicensus.toml");
+    std::fs::write(&file, "check_max = 2\n").unwrap();
+    let error = Values::gather(|_| None, |_| None, Some(&file))
+        .expect_err("must be refused")
+        .to_string();
+    assert!(error.contains("`check_max` is no setting"), "{error}");
+}

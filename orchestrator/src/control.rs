@@ -1,0 +1,456 @@
+//! The daemon's control socket: commands that write talk to it, and the same handler serves them when no daemon runs.
+//!
+//! A connection carries one request, a line of JSON; the answer is any number of `step` lines and one `done` or `failed`.
+//! The socket lies in the data directory, which only the census's own user may enter.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use dump::Force;
+use protocol::Host;
+use serde::{Deserialize, Serialize};
+use store::{AddedAs, OptIn, OptOut, Store, StoreError, Writer};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::daemon::{Live, LiveState, Order};
+use crate::tools::Tools;
+
+/// Longest request: a batch of names.
+pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
+
+/// Names in one request: below [`REQUEST_BYTES_MAX`] even when all are as long as names can be.
+pub const NAMES_PER_REQUEST_MAX: usize = 200;
+
+/// Connections at once: operators' commands and a health check.
+const CONNECTIONS_MAX: usize = 32;
+
+/// A client that sends no whole request in this time is let go.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// Steps of a watched check that wait for a slow terminal.
+const STEPS_WAITING_MAX: usize = 4096;
+
+/// What a command asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Bring names in.
+    Add {
+        /// As typed.
+        names: Vec<String>,
+    },
+    /// An owner, or a moderator, wants a host left alone; or takes that back.
+    OptOut {
+        /// The host.
+        host: Host,
+        /// Who wants it.
+        by: By,
+        /// Take it back.
+        undo: bool,
+    },
+    /// Check a host now.
+    Check {
+        /// The host.
+        host: Host,
+    },
+    /// Publish now.
+    Dump {
+        /// Even when too many names were lost.
+        force: bool,
+    },
+    /// The loop's state.
+    Live {},
+}
+
+/// Who asks for an opt-out by word of mouth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The instance's owner.
+    Owner,
+    /// A moderator of this census.
+    Moderator,
+}
+
+impl From<By> for census::state::OptedOutBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Owner => Self::Owner,
+            By::Moderator => Self::Moderator,
+        }
+    }
+}
+
+/// A line of the answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// Something happened on the way.
+    Step(String),
+    /// What came of `add`.
+    Added(AddReport),
+    /// The loop's state.
+    Live(LiveState),
+    /// The end of all others, in words.
+    Done(String),
+    /// It did not work, and why.
+    Failed(String),
+}
+
+/// What became of names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddReport {
+    /// They are in now and due at once.
+    pub taken: Vec<Host>,
+    /// They were in.
+    pub known: Vec<Host>,
+    /// They are no names for the census, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// Serves requests with what is there: always a writer, and a loop when the daemon runs.
+#[derive(Debug, Clone)]
+pub struct Handler {
+    tools: Arc<HandlerTools>,
+    daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
+}
+
+#[derive(Debug)]
+struct HandlerTools {
+    writer: Writer,
+    names: Arc<admission::Names>,
+    clock: Arc<dyn crate::clock::Clock>,
+}
+
+impl Handler {
+    /// For the daemon.
+    pub fn with_daemon(tools: &Tools, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
+        let handler = Self::alone(
+            tools.writer.clone(),
+            tools.names.clone(),
+            tools.clock.clone(),
+        );
+        Self {
+            daemon: Some((orders, live)),
+            ..handler
+        }
+    }
+
+    /// For a command that holds the database itself.
+    pub fn alone(
+        writer: Writer,
+        names: Arc<admission::Names>,
+        clock: Arc<dyn crate::clock::Clock>,
+    ) -> Self {
+        Self {
+            tools: Arc::new(HandlerTools {
+                writer,
+                names,
+                clock,
+            }),
+            daemon: None,
+        }
+    }
+
+    /// Serves one request; the last answer sent is no `step`.
+    pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
+        let last = match request {
+            Request::Add { names } => self.add(&names).await.map(Answer::Added),
+            Request::OptOut { host, by, undo } => {
+                self.opt_out(&host, by, undo).await.map(Answer::Done)
+            }
+            Request::Check { host } => self.check(host, answers).await.map(Answer::Done),
+            Request::Dump { force } => self.dump(force).await.map(Answer::Done),
+            Request::Live {} => self.live().map(Answer::Live),
+        };
+        // Who asked may have gone away.
+        answers.send(last.unwrap_or_else(Answer::Failed)).await.ok();
+    }
+
+    async fn add(&self, names: &[String]) -> Result<AddReport, String> {
+        let mut report = AddReport::default();
+        let mut admitted = Vec::new();
+        for name in names.iter().take(NAMES_PER_REQUEST_MAX) {
+            match self.tools.names.admit(name.trim()) {
+                Ok(host) => admitted.push(host),
+                Err(refusal) => report
+                    .refused
+                    .push((protocol::escaped(name.as_bytes(), 200), refusal.to_string())),
+            }
+        }
+        let added = self
+            .tools
+            .writer
+            .add_now(admitted, self.tools.clock.now())
+            .await
+            .map_err(in_words)?;
+        for (host, added_as) in added {
+            match added_as {
+                AddedAs::New => report.taken.push(host),
+                AddedAs::Known => report.known.push(host),
+            }
+        }
+        if let Some((orders, _)) = &self.daemon {
+            // The loop looks by itself within a second.
+            orders.try_send(Order::Look).ok();
+        }
+        Ok(report)
+    }
+
+    async fn opt_out(&self, host: &Host, by: By, undo: bool) -> Result<String, String> {
+        let now = self.tools.clock.now();
+        let who = match by {
+            By::Owner => "its owner",
+            By::Moderator => "a moderator",
+        };
+        let writer = &self.tools.writer;
+        if undo {
+            return match writer
+                .opt_in(host, by.into(), now)
+                .await
+                .map_err(in_words)?
+            {
+                OptIn::Done => Ok(format!(
+                    "{host}: {who} took the opt-out back; it is asked again"
+                )),
+                OptIn::NotTheirs { by } => Err(format!(
+                    "{host}: this opt-out was made by {}, and only they take it back",
+                    by.as_str()
+                )),
+                OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),
+            };
+        }
+        Ok(
+            match writer
+                .opt_out(host, by.into(), now)
+                .await
+                .map_err(in_words)?
+            {
+                OptOut::Done => {
+                    format!("{host} opted out by {who}: off the next dump, and never asked again")
+                }
+                OptOut::Stands { by } => format!(
+                    "{host} opted out already, by {}: nothing to do",
+                    by.as_str()
+                ),
+            },
+        )
+    }
+
+    async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
+        let Some((orders, _)) = &self.daemon else {
+            return Err(NO_DAEMON.to_owned());
+        };
+        let (watcher, mut steps) = mpsc::channel(STEPS_WAITING_MAX);
+        orders
+            .send(Order::Check {
+                host: host.clone(),
+                watcher,
+            })
+            .await
+            .map_err(|_ended| ENDING.to_owned())?;
+        let mut last = String::new();
+        while let Some(step) = steps.recv().await {
+            answers
+                .send(Answer::Step(step.clone()))
+                .await
+                .map_err(|_gone| "nobody listens".to_owned())?;
+            last = step;
+        }
+        if last.starts_with("not checked") {
+            Err(last)
+        } else {
+            Ok(last)
+        }
+    }
+
+    async fn dump(&self, force: bool) -> Result<String, String> {
+        let Some((orders, _)) = &self.daemon else {
+            return Err(NO_DAEMON.to_owned());
+        };
+        let (answer, outcome) = oneshot::channel();
+        let force = if force { Force::Yes } else { Force::No };
+        orders
+            .send(Order::Dump { force, answer })
+            .await
+            .map_err(|_ended| ENDING.to_owned())?;
+        let names = outcome.await.map_err(|_ended| ENDING.to_owned())??;
+        Ok(format!("published {names} names"))
+    }
+
+    fn live(&self) -> Result<LiveState, String> {
+        let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
+        Ok(live.state(self.tools.clock.now()))
+    }
+}
+
+const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
+const ENDING: &str = "the daemon is shutting down";
+
+fn in_words(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// Serves the control socket until `shutdown`.
+///
+/// # Errors
+/// When the socket can't be made.
+pub async fn serve(
+    path: &Path,
+    handler: Handler,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    // The database's lock is held, so a socket that is there is a former life's.
+    std::fs::remove_file(path)
+        .or_else(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                Ok(())
+            } else {
+                Err(error)
+            }
+        })
+        .with_context(|| format!("cannot remove the stale control socket {}", path.display()))?;
+    let listener = UnixListener::bind(path)
+        .with_context(|| format!("cannot make the control socket {}", path.display()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return Ok(());
+        };
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "control socket");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        let handler = handler.clone();
+        tokio::spawn(async move {
+            if let Err(error) = converse(stream, &handler).await {
+                tracing::debug!(%error, "a control connection ended early");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    tokio::time::timeout(
+        REQUEST_WITHIN,
+        BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line),
+    )
+    .await??;
+    let (answers, mut outgoing) = mpsc::channel(64);
+    let serve = async {
+        match serde_json::from_str(&line) {
+            Ok(request) => handler.handle(request, &answers).await,
+            Err(error) => answers
+                .send(Answer::Failed(format!("not a request: {error}")))
+                .await
+                .unwrap_or_default(),
+        }
+        drop(answers);
+    };
+    let send = async {
+        while let Some(answer) = outgoing.recv().await {
+            let mut line = serde_json::to_vec(&answer)?;
+            line.push(b'\n');
+            write.write_all(&line).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::join!(serve, send).1
+}
+
+/// The client's side of one request.
+#[derive(Debug)]
+pub struct Conversation {
+    lines: tokio::io::Lines<BufReader<tokio::net::unix::OwnedReadHalf>>,
+    // Kept open: the daemon reads its end as "nobody listens".
+    _write: tokio::net::unix::OwnedWriteHalf,
+}
+
+/// Asks the daemon; nothing when none runs.
+///
+/// # Errors
+/// When the socket is there and does not work.
+pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conversation>> {
+    let stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(error).with_context(|| {
+                format!(
+                    "cannot reach the daemon at {}; run this as the user that it runs as",
+                    path.display()
+                )
+            });
+        }
+    };
+    let (read, mut write) = stream.into_split();
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    write.write_all(&line).await?;
+    Ok(Some(Conversation {
+        lines: BufReader::new(read).lines(),
+        _write: write,
+    }))
+}
+
+impl Conversation {
+    /// The next line of the answer.
+    ///
+    /// # Errors
+    /// When the daemon breaks off.
+    pub async fn next(&mut self) -> anyhow::Result<Answer> {
+        let line = self
+            .lines
+            .next_line()
+            .await?
+            .context("the daemon broke off")?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// Serves a request without a daemon, over a database that the caller holds exclusively.
+pub async fn serve_alone(
+    store: &Store,
+    names: Arc<admission::Names>,
+    clock: Arc<dyn crate::clock::Clock>,
+    request: Request,
+) -> Answer {
+    let (answers, mut outgoing) = mpsc::channel(64);
+    let handler = Handler::alone(store.writer(), names, clock);
+    let serve = async move {
+        handler.handle(request, &answers).await;
+    };
+    let last = async {
+        let mut last = Answer::Failed("no answer".to_owned());
+        while let Some(answer) = outgoing.recv().await {
+            last = answer;
+        }
+        last
+    };
+    tokio::join!(serve, last).1
+}

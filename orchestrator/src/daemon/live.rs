@@ -1,0 +1,103 @@
+//! What the loop shows of itself to `status` and `health`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use census::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The rate is taken over this long.
+const RATE_OVER: Duration = Duration::from_secs(300);
+
+/// Ends that are remembered for the rate: over the dials that the gateway allows in that time.
+const ENDS_MAX: usize = 20_000;
+
+/// Shared between the loop and those who ask.
+#[derive(Debug)]
+pub struct Live(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: LiveState,
+    ends: VecDeque<Timestamp>,
+}
+
+/// The loop's state at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveState {
+    /// When the daemon started, in ms since 1970.
+    pub started_ms: i64,
+    /// Hosts being checked or written.
+    pub in_flight: u64,
+    /// Failures that wait for confirmation.
+    pub waiting: u64,
+    /// Checks that ended in the last five minutes, a second.
+    pub checks_per_second: f64,
+    /// Checks that ended since the start, by verdict (or `fault`).
+    pub ended: BTreeMap<String, u64>,
+    /// What of ours does not work, and since when in ms since 1970.
+    pub outage: Option<(String, i64)>,
+    /// Why the last dump was not published, if so.
+    pub dump_trouble: Option<String>,
+}
+
+impl Live {
+    /// A daemon that starts now.
+    pub fn new(now: Timestamp) -> Self {
+        let state = LiveState {
+            started_ms: now.0,
+            ..LiveState::default()
+        };
+        Self(Mutex::new(Inner {
+            state,
+            ends: VecDeque::new(),
+        }))
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Timestamp) -> LiveState {
+        let mut inner = self.lock();
+        let since = now.minus(RATE_OVER);
+        inner.ends.retain(|end| *end >= since && *end <= now);
+        let running = now
+            .since(Timestamp(inner.state.started_ms))
+            .min(RATE_OVER)
+            .max(Duration::from_secs(1));
+        let ended = u32::try_from(inner.ends.len()).unwrap_or(u32::MAX);
+        inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
+        inner.state.clone()
+    }
+
+    pub(super) fn count(&self, verdict: &str, now: Timestamp) {
+        let mut inner = self.lock();
+        *inner.state.ended.entry(verdict.to_owned()).or_default() += 1;
+        inner.ends.push_back(now);
+        if inner.ends.len() > ENDS_MAX {
+            inner.ends.pop_front();
+        }
+    }
+
+    pub(super) fn dumped(&self, outcome: &Result<u64, String>) {
+        self.lock().state.dump_trouble = outcome.clone().err();
+    }
+
+    pub(super) fn show(
+        &self,
+        in_flight: usize,
+        waiting: usize,
+        outage: Option<(String, Timestamp)>,
+    ) {
+        let mut inner = self.lock();
+        inner.state.in_flight = u64::try_from(in_flight).unwrap_or(u64::MAX);
+        inner.state.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
+        inner.state.outage = outage.map(|(what, since)| (what, since.0));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        // Numbers for people: half an update does no harm.
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

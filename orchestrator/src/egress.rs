@@ -1,0 +1,100 @@
+//! Asks the gateway to open a host: ready, unreachable, deferred or offline.
+//!
+//! In: a check. Out: an egress whose socket lies in the check's directory, or the end of the check: nothing answered, nothing to parse.
+//! Refused: nothing; what the gateway itself does not answer is a fault.
+
+use census::state::Verdict;
+use census::time::Timestamp;
+use gateway::control::Family;
+use gateway::{Egress, Opened};
+
+use crate::check::{Check, Ended};
+use crate::confirm::{Doubt, Witness};
+use crate::fault::Fault;
+use crate::tools::Tools;
+
+/// What came of asking.
+#[derive(Debug)]
+pub enum Way {
+    /// The host has accepted a connection.
+    Open {
+        /// To be closed when the check is over.
+        egress: Egress,
+        /// What an `alive` over it would show.
+        witness: Witness,
+    },
+    /// The check ends here.
+    Closed(Ended),
+}
+
+/// Asks for a way to the check's host.
+///
+/// # Errors
+/// A fault, when the gateway itself does not answer.
+pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
+    let group = tools.names.registered_domain(&check.host);
+    let opened = tools
+        .gateway
+        .open(
+            check.id.clone(),
+            check.host.clone(),
+            group,
+            check.order.clone(),
+        )
+        .await
+        .map_err(Fault::Gateway)?;
+    Ok(match opened {
+        Opened::Ready(egress) => {
+            let witness = witness(&egress, check.began);
+            Way::Open { egress, witness }
+        }
+        Opened::Unreachable {
+            reason,
+            detail,
+            families,
+            fresh,
+        } => {
+            check.step(|| {
+                format!(
+                    "gateway: unreachable, {}: {detail}",
+                    crate::explain::reason_word(reason)
+                )
+            });
+            let verdict = Verdict::Dead {
+                reason,
+                status: None,
+                to: None,
+            };
+            Way::Closed(Ended::Verdict {
+                verdict,
+                witness: None,
+                doubt: Doubt {
+                    families,
+                    dns: fresh,
+                },
+            })
+        }
+        Opened::Deferred { why, retry_after } => {
+            check.step(|| {
+                format!(
+                    "gateway: out of turn, because {} ({} ms)",
+                    crate::explain::deferral_words(why),
+                    retry_after.as_millis()
+                )
+            });
+            Way::Closed(Ended::Deferred { why, retry_after })
+        }
+        Opened::Offline => {
+            check.step(|| "gateway: we have no network".to_owned());
+            Way::Closed(Ended::Offline)
+        }
+    })
+}
+
+fn witness(egress: &Egress, began: Timestamp) -> Witness {
+    Witness {
+        began,
+        family: Family::of(egress.address),
+        fresh: egress.fresh,
+    }
+}

@@ -1,0 +1,240 @@
+//! The answer to "why is this host (not) listed?", in plain words. Every word that the census uses for people stands here.
+
+use census::listing::is_listed;
+use census::state::{OptedOutBy, ParkedWhy, Record, State, Verdict};
+use census::time::{Calendar, Timestamp};
+use gateway::control::Deferral;
+use protocol::{DeadReason, Host};
+use serde::Serialize;
+use store::Stored;
+
+/// What is known of one host.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// The host.
+    pub host: Host,
+    /// Its state in one word; `unknown` when the census has never heard of it, `forgotten` when it gave it up.
+    pub state: String,
+    /// Since when, RFC 3339.
+    pub since: Option<String>,
+    /// Whether it is in a list written now.
+    pub listed: bool,
+    /// Why it is, or is not.
+    pub why: String,
+    /// The last verdict in one word.
+    pub verdict: Option<String>,
+    /// And its reason.
+    pub reason: Option<String>,
+    /// NodeInfo's software name.
+    pub software: Option<String>,
+    /// NodeInfo's software version.
+    pub version: Option<String>,
+    /// When it last lived.
+    pub last_alive: Option<String>,
+    /// When a verdict last came in.
+    pub last_checked: Option<String>,
+    /// When it is asked next; nothing when never.
+    pub next_check: Option<String>,
+    /// It is being asked, or waits for confirmation.
+    pub in_flight: bool,
+    /// What last happened to it on our side, without a verdict.
+    pub note: Option<String>,
+    /// The last verdicts, newest first.
+    pub history: Vec<Past>,
+}
+
+/// A verdict of the past.
+#[derive(Debug, Clone, Serialize)]
+pub struct Past {
+    /// When, RFC 3339.
+    pub at: String,
+    /// In one word.
+    pub verdict: String,
+    /// Its reason.
+    pub reason: Option<String>,
+}
+
+/// Explains a host that the census knows.
+pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanation {
+    let record = &stored.record;
+    let listed = is_listed(record, stored.target_is_alive, now, calendar);
+    let last = stored.history.first();
+    Explanation {
+        host: record.host.clone(),
+        state: record.state.name().as_str().to_owned(),
+        since: Some(rfc3339(record.since)),
+        listed,
+        why: why(record, stored.target_is_alive, listed, now, calendar),
+        verdict: last.map(|entry| entry.verdict.clone()),
+        reason: last.and_then(|entry| entry.reason.clone()),
+        software: record.software.clone(),
+        version: record.version.clone(),
+        last_alive: record.last_alive.map(rfc3339),
+        last_checked: record.last_checked.map(rfc3339),
+        next_check: record.due.map(rfc3339),
+        in_flight: stored.in_flight,
+        note: stored.last_note.clone(),
+        history: stored
+            .history
+            .iter()
+            .map(|entry| Past {
+                at: rfc3339(entry.at),
+                verdict: entry.verdict.clone(),
+                reason: entry.reason.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// Explains a host that the census does not know.
+pub fn explain_unknown(host: &Host, forgotten: bool) -> Explanation {
+    let (state, why) = if forgotten {
+        (
+            "forgotten",
+            "it never answered in a year and was given up; `fedicensus add` brings it back",
+        )
+    } else {
+        (
+            "unknown",
+            "no peers list that we read has named it yet; `fedicensus add` brings it in",
+        )
+    };
+    Explanation {
+        host: host.clone(),
+        state: state.to_owned(),
+        since: None,
+        listed: false,
+        why: why.to_owned(),
+        verdict: None,
+        reason: None,
+        software: None,
+        version: None,
+        last_alive: None,
+        last_checked: None,
+        next_check: None,
+        in_flight: false,
+        note: None,
+        history: Vec::new(),
+    }
+}
+
+fn why(
+    record: &Record,
+    target_is_alive: bool,
+    listed: bool,
+    now: Timestamp,
+    calendar: Calendar,
+) -> String {
+    if listed {
+        return listed_because(record);
+    }
+    match &record.state {
+        State::OptedOut { by: OptedOutBy::Robots } => "its robots.txt asks us to stay away; we ask weekly for robots.txt alone whether it still does".to_owned(),
+        State::OptedOut { by: OptedOutBy::Owner } => "its owner asked to be left alone; it is never asked again unless the owner takes that back".to_owned(),
+        State::OptedOut { by: OptedOutBy::Moderator } => "a moderator of this census removed it".to_owned(),
+        State::Parked { why: ParkedWhy::InvalidName } => "its name was valid once and no longer is".to_owned(),
+        State::Parked { why: ParkedWhy::Moderator } => "a moderator of this census holds it".to_owned(),
+        _ if record.hidden => "it asks to be left out of statistics".to_owned(),
+        State::Discovered => "it was never judged yet".to_owned(),
+        State::Dying { gone: true, .. } => "it answered 410 Gone".to_owned(),
+        State::Dead => "it has not answered as an instance for too long".to_owned(),
+        State::Moved { target } => format!("it redirects to {target} for good"),
+        State::Moving { target, .. } if target_is_alive => format!("it redirects to {target}, which is listed instead"),
+        State::Dying { .. } | State::Moving { .. } if record.last_alive.is_none() => "it has not come out alive yet".to_owned(),
+        State::Alive | State::Dying { .. } | State::Moving { .. } => stale(record, now, calendar),
+    }
+}
+
+fn listed_because(record: &Record) -> String {
+    match &record.state {
+        State::Dying { count, .. } => {
+            format!("it lived a short while ago; {count} checks in a row have failed since")
+        }
+        State::Moving { target, .. } => {
+            format!("it redirects to {target}, which is not alive itself")
+        }
+        State::Discovered
+        | State::Alive
+        | State::Dead
+        | State::Moved { .. }
+        | State::OptedOut { .. }
+        | State::Parked { .. } => {
+            if record.refuses {
+                "it lives, though it refused to talk to us the last time".to_owned()
+            } else {
+                "it lives".to_owned()
+            }
+        }
+    }
+}
+
+fn stale(record: &Record, now: Timestamp, calendar: Calendar) -> String {
+    let since = record
+        .last_alive
+        .map(|alive| now.since(alive).as_secs() / 86_400);
+    let bound = calendar.unlisted_after().as_secs() / 86_400;
+    match since {
+        Some(days) => {
+            format!("it last came out alive {days} days ago; nothing is listed after {bound}")
+        }
+        None => "it has not come out alive yet".to_owned(),
+    }
+}
+
+/// A verdict in one word, and its reason as a text that may be empty.
+pub fn verdict_words(verdict: &Verdict) -> (&'static str, String) {
+    match verdict {
+        Verdict::Alive {
+            software, version, ..
+        } => (
+            "alive",
+            version.as_ref().map_or_else(
+                || software.clone(),
+                |version| format!("{software} {version}"),
+            ),
+        ),
+        Verdict::Moved { to } => ("moved", format!("to {to}")),
+        Verdict::OptedOut => ("opted_out", String::new()),
+        Verdict::Gone => ("gone", String::new()),
+        Verdict::Refused { status, .. } => ("refused", format!("status {status}")),
+        Verdict::Dead { reason, status, to } => {
+            let mut text = reason_word(*reason);
+            if let Some(status) = status {
+                text.push_str(&format!(", status {status}"));
+            }
+            if let Some(to) = to {
+                text.push_str(&format!(", to {to}"));
+            }
+            ("dead", text)
+        }
+    }
+}
+
+/// A reason in the word that the wire and the files use.
+pub fn reason_word(reason: DeadReason) -> String {
+    match serde_json::to_value(reason) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// Why a host was put off, in words.
+pub fn deferral_words(why: Deferral) -> &'static str {
+    match why {
+        Deferral::GroupPace => "its registered domain was asked a moment ago",
+        Deferral::AddressPace => "its address was asked a moment ago",
+        Deferral::BlockPace => "its neighbourhood was asked a moment ago",
+        Deferral::DialPace => "enough hosts were being asked",
+        Deferral::Dns => "its name servers did not answer",
+        Deferral::NoFamily => "we have no network of its address family",
+        Deferral::Full => "enough checks were open",
+    }
+}
+
+/// A moment as RFC 3339 in UTC, to the second.
+pub fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(
+        |_out_of_range| format!("{} ms", at.0),
+        |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    )
+}

@@ -1,0 +1,34 @@
+//! The trusted part of Fedicensus: one module a step of the data path, in reading order.
+//!
+//! ```text
+//! due ─▶ egress ─▶ launch ─▶ lines ─▶ report ─▶ confirm ─▶ settle ─▶ publish
+//!  ①               ②          ③         ④                    ⑤ ⑥       ⑦
+//! ```
+//!
+//! `check` is ② to ④ on one screen; `daemon` is the loop around all of it.
+
+pub mod config;
+
+pub mod clock;
+pub mod tools;
+
+pub mod daemon;
+pub mod due;
+
+pub mod check;
+pub mod egress;
+pub mod lines;
+pub mod report;
+
+pub mod confirm;
+pub mod fault;
+pub mod outage;
+pub mod settle;
+
+pub mod publish;
+
+pub mod control;
+pub mod explain;
+pub mod status;
+
+pub mod cli;

@@ -1,0 +1,283 @@
+//! Step 4 of 7: lines → events → one report → verdict, or a fault.
+//!
+//! In: lines of stdout, how the container ended, the gateway's account. Out: a verdict about the asked host. Refused: whatever is not in the
+//! wire's order (design §5); the first breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
+
+use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX};
+use protocol::{DeadReason, Event, Host, PeersOutcome, escaped};
+use thiserror::Error;
+
+use census::state::Verdict;
+use gateway::control::{Account, Budget, FailedSide};
+use launcher::wire::{End, Killed};
+
+use crate::fault::Fault;
+use crate::lines::LineBreach;
+
+/// What a checker said, as far as it was in order.
+#[derive(Debug)]
+pub struct Report {
+    host: Host,
+    progress: Progress,
+    finding: Option<Verdict>,
+    peers: PeersSummary,
+    breach: Option<Breach>,
+}
+
+/// How the peers list came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeersSummary {
+    /// Names that came.
+    pub names: u64,
+    /// Elements that were none, as the checker counts them.
+    pub dropped: u64,
+    /// How it ended; `truncated` as well when the check broke off after `alive`.
+    pub outcome: PeersOutcome,
+}
+
+/// What the wire does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Breach {
+    /// A bound of the stream.
+    #[error(transparent)]
+    Line(#[from] LineBreach),
+    /// Not one JSON object with one known key and nothing else.
+    #[error("a line is no event")]
+    NotAnEvent,
+    /// A text or a list in an event is too long, or a reason is not a checker's.
+    #[error("an event is out of bounds")]
+    OutOfBounds,
+    /// The first line is no `hello` of this protocol.
+    #[error("the first line is no hello of this protocol")]
+    NoHello,
+    /// An event stands where it must not.
+    #[error("an event is out of order")]
+    OutOfOrder,
+    /// More names than a list may have.
+    #[error("more than {PEERS_MAX} peers")]
+    TooManyPeers,
+    /// Too much stderr.
+    #[error("too much on stderr")]
+    StderrFlood,
+}
+
+/// Where in the wire's order we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Hello,
+    Alive,
+    PeersEnded,
+    Judged,
+    Done,
+}
+
+impl Report {
+    /// The report of a check of `host` that has said nothing yet.
+    pub fn new(host: Host) -> Self {
+        let peers = PeersSummary {
+            names: 0,
+            dropped: 0,
+            outcome: PeersOutcome::None,
+        };
+        Self {
+            host,
+            progress: Progress::Nothing,
+            finding: None,
+            peers,
+            breach: None,
+        }
+    }
+
+    /// Takes the next line. Names that it lists come back, to become candidates.
+    ///
+    /// # Errors
+    /// The breach, after which no further line may be given.
+    pub fn accept(&mut self, line: &[u8]) -> Result<Vec<Host>, Breach> {
+        let event: Event = serde_json::from_slice(line).map_err(|_why_does_not_matter| {
+            if self.progress == Progress::Nothing {
+                Breach::NoHello
+            } else {
+                Breach::NotAnEvent
+            }
+        })?;
+        if !event.is_within_bounds() {
+            return Err(Breach::OutOfBounds);
+        }
+        self.step(event)
+    }
+
+    /// Notes the breach that ended the check.
+    pub fn broken_by(&mut self, breach: Breach) {
+        self.breach = Some(breach);
+    }
+
+    /// The breach that ended the check, if one did.
+    pub fn breach(&self) -> Option<&Breach> {
+        self.breach.as_ref()
+    }
+
+    /// Whether the host was found alive so far.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.finding, Some(Verdict::Alive { .. }))
+    }
+
+    /// How the peers list came out, judged when the check is over.
+    pub fn peers(&self) -> PeersSummary {
+        let broken_off =
+            self.progress == Progress::Alive || (self.is_alive() && self.breach.is_some());
+        let outcome = if broken_off {
+            PeersOutcome::Truncated
+        } else {
+            self.peers.outcome
+        };
+        PeersSummary {
+            outcome,
+            ..self.peers
+        }
+    }
+
+    fn step(&mut self, event: Event) -> Result<Vec<Host>, Breach> {
+        use Progress::{Alive, Done, Hello, Judged, Nothing, PeersEnded};
+        let finding = match (self.progress, event) {
+            (Nothing, Event::Hello { protocol, .. })
+                if protocol == protocol::limits::PROTOCOL_VERSION =>
+            {
+                self.progress = Hello;
+                return Ok(Vec::new());
+            }
+            (Nothing, _) => return Err(Breach::NoHello),
+            (
+                Hello,
+                Event::Alive {
+                    software,
+                    version,
+                    private,
+                },
+            ) => Verdict::Alive {
+                // Kept, shown and published from here on, so it is made harmless here.
+                software: escaped(software.as_bytes(), SOFTWARE_BYTES_MAX),
+                version: version.map(|version| escaped(version.as_bytes(), SOFTWARE_BYTES_MAX)),
+                private,
+            },
+            (Hello, Event::Moved { to }) => self.moved(to),
+            (Hello, Event::OptedOut {}) => Verdict::OptedOut,
+            (Hello, Event::Gone {}) => Verdict::Gone,
+            (
+                Hello,
+                Event::Refused {
+                    status,
+                    retry_after_s,
+                },
+            ) => Verdict::Refused {
+                status,
+                retry_after_s,
+            },
+            (Hello, Event::Dead { reason, status, to }) => Verdict::Dead { reason, status, to },
+            (Alive, Event::Peers { hosts }) => return self.take(hosts),
+            (Alive, Event::PeersEnd { outcome, dropped }) => {
+                self.peers.outcome = outcome;
+                self.peers.dropped = dropped;
+                self.progress = PeersEnded;
+                return Ok(Vec::new());
+            }
+            (PeersEnded | Judged, Event::Done { .. }) => {
+                self.progress = Done;
+                return Ok(Vec::new());
+            }
+            (Hello | Alive | PeersEnded | Judged | Done, _) => return Err(Breach::OutOfOrder),
+        };
+        self.progress = if matches!(finding, Verdict::Alive { .. }) {
+            Alive
+        } else {
+            Judged
+        };
+        self.finding = Some(finding);
+        Ok(Vec::new())
+    }
+
+    fn moved(&self, to: Host) -> Verdict {
+        if to == self.host {
+            dead(DeadReason::RedirectToSelf)
+        } else {
+            Verdict::Moved { to }
+        }
+    }
+
+    fn take(&mut self, mut hosts: Vec<Host>) -> Result<Vec<Host>, Breach> {
+        let names = u64::try_from(hosts.len()).unwrap_or(u64::MAX);
+        self.peers.names = self.peers.names.saturating_add(names);
+        if self.peers.names > PEERS_MAX {
+            return Err(Breach::TooManyPeers);
+        }
+        hosts.retain(|host| *host != self.host);
+        Ok(hosts)
+    }
+}
+
+/// What the check says about its host: the checker's finding, how the container ended (nothing when we ended it for a breach), and the
+/// gateway's account, put together.
+///
+/// # Errors
+/// A fault, when one of the three says that it was us.
+pub fn conclude(
+    report: &Report,
+    end: Option<End>,
+    account: &Account,
+    stderr: &str,
+) -> Result<Verdict, Fault> {
+    if report.progress == Progress::Nothing {
+        let exit_code = end.map_or(0, |end| end.exit_code);
+        return Err(Fault::NoHello {
+            exit_code,
+            stderr: stderr.to_owned(),
+        });
+    }
+    let Some(finding) = &report.finding else {
+        return Ok(dead(without_finding(report, end)));
+    };
+    if account.connections == 0 {
+        // Who talked to the egress socket in another way than the wire's is no checker of ours any more.
+        return if account.sni_refused == 0 {
+            Err(Fault::NoConnection)
+        } else {
+            Ok(dead(DeadReason::Protocol))
+        };
+    }
+    if let Verdict::Dead { .. } = finding {
+        if !account.up || account.failed == FailedSide::Gateway {
+            return Err(Fault::NetworkLost);
+        }
+        match account.budget_hit {
+            Some(Budget::Bytes | Budget::Connections) => return Ok(dead(DeadReason::Budget)),
+            Some(Budget::Time) | None => {}
+        }
+    }
+    Ok(finding.clone())
+}
+
+fn without_finding(report: &Report, end: Option<End>) -> DeadReason {
+    match end {
+        _ if report.breach.is_some() => DeadReason::Protocol,
+        Some(End {
+            out_of_memory: true,
+            ..
+        }) => DeadReason::Memory,
+        Some(End {
+            killed: Some(Killed::Deadline),
+            ..
+        }) => DeadReason::Deadline,
+        Some(_) | None => DeadReason::Crashed,
+    }
+}
+
+fn dead(reason: DeadReason) -> Verdict {
+    Verdict::Dead {
+        reason,
+        status: None,
+        to: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use super::*;
+use proptest::prelude::*;
+
+const HELLO: &str = r#"{"hello":{"protocol":1,"checker":"0.1.0"}}"#;
+const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
+const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","b.example"]}}"#;
+const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
+const TIMEOUT: &str = r#"{"dead":{"reason":"timeout"}}"#;
+const DONE: &str = r#"{"done":{"requests":3,"bytes":900,"millis":40}}"#;
+
+fn host() -> Host {
+    Host::parse("host.example").unwrap()
+}
+
+/// Feeds the lines; the breach, if any, is noted as `check` does it.
+fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
+    let mut report = Report::new(host());
+    let mut candidates = Vec::new();
+    for line in lines {
+        match report.accept(line.as_bytes()) {
+            Ok(hosts) => candidates.extend(hosts),
+            Err(breach) => {
+                report.broken_by(breach);
+                break;
+            }
+        }
+    }
+    (report, candidates)
+}
+
+fn account() -> Account {
+    Account {
+        connections: 1,
+        bytes_up: 1,
+        bytes_down: 1,
+        sni_refused: 0,
+        failed: FailedSide::None,
+        budget_hit: None,
+        up: true,
+    }
+}
+
+fn ended(exit_code: i64) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: false,
+        killed: None,
+        millis: 10,
+    })
+}
+
+fn reason(lines: &[&str], end: Option<End>) -> DeadReason {
+    match conclude(&feed(lines).0, end, &account(), "") {
+        Ok(Verdict::Dead { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_itself() {
+    let (report, candidates) = feed(&[HELLO, ALIVE, PEERS, PEERS_END, DONE]);
+    assert_eq!(
+        candidates,
+        [
+            Host::parse("a.example").unwrap(),
+            Host::parse("b.example").unwrap()
+        ]
+    );
+    assert_eq!(report.breach(), None);
+    assert_eq!(
+        report.peers(),
+        PeersSummary {
+            names: 3,
+            dropped: 2,
+            outcome: PeersOutcome::Complete
+        }
+    );
+    assert!(
+        matches!(conclude(&report, ended(0), &account(), ""), Ok(Verdict::Alive { software, .. }) if software == "mastodon")
+    );
+}
+
+#[test]
+fn a_version_never_reaches_a_terminal_as_it_was_sent() {
+    let (report, _) = feed(&[
+        HELLO,
+        r#"{"alive":{"software":"<b>","version":"4\u001b[2J","private":"no"}}"#,
+        PEERS_END,
+        DONE,
+    ]);
+    let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+    assert!(
+        matches!(verdict, Verdict::Alive { version: Some(version), .. } if version == "4\\x1b[2J")
+    );
+}
+
+#[test]
+fn what_is_out_of_order_ends_the_check() {
+    for (lines, breach) in [
+        (&[ALIVE][..], Breach::NoHello),
+        (&["rubbish"], Breach::NoHello),
+        (
+            &[r#"{"hello":{"protocol":2,"checker":"9"}}"#],
+            Breach::NoHello,
+        ),
+        (&[HELLO, HELLO], Breach::OutOfOrder),
+        (&[HELLO, PEERS], Breach::OutOfOrder),
+        (&[HELLO, DONE], Breach::OutOfOrder),
+        (&[HELLO, TIMEOUT, ALIVE], Breach::OutOfOrder),
+        (&[HELLO, TIMEOUT, PEERS], Breach::OutOfOrder),
+        (&[HELLO, ALIVE, ALIVE], Breach::OutOfOrder),
+        (&[HELLO, ALIVE, PEERS_END, PEERS], Breach::OutOfOrder),
+        (&[HELLO, ALIVE, DONE], Breach::OutOfOrder),
+        (&[HELLO, TIMEOUT, DONE, DONE], Breach::OutOfOrder),
+        (&[HELLO, "{\"alive\""], Breach::NotAnEvent),
+        (
+            &[HELLO, r#"{"state":{"host":"victim.example","dead":true}}"#],
+            Breach::NotAnEvent,
+        ),
+        (
+            &[HELLO, r#"{"dead":{"reason":"faulting"}}"#],
+            Breach::OutOfBounds,
+        ),
+    ] {
+        assert_eq!(feed(lines).0.breach(), Some(&breach), "{lines:?}");
+    }
+}
+
+#[test]
+fn after_hello_whatever_breaks_is_the_hosts() {
+    let memory = Some(End {
+        exit_code: 137,
+        out_of_memory: true,
+        killed: None,
+        millis: 1,
+    });
+    let deadline = Some(End {
+        exit_code: 137,
+        out_of_memory: false,
+        killed: Some(Killed::Deadline),
+        millis: 1,
+    });
+    assert_eq!(reason(&[HELLO, "rubbish"], None), DeadReason::Protocol);
+    assert_eq!(reason(&[HELLO], ended(101)), DeadReason::Crashed);
+    assert_eq!(reason(&[HELLO], memory), DeadReason::Memory);
+    assert_eq!(reason(&[HELLO], deadline), DeadReason::Deadline);
+}
+
+#[test]
+fn before_hello_it_is_ours() {
+    let fault =
+        conclude(&feed(&[]).0, ended(127), &account(), "no such file").expect_err("a fault");
+    assert!(
+        matches!(fault, Fault::NoHello { exit_code: 127, .. }),
+        "{fault}"
+    );
+    assert!(conclude(&feed(&["rubbish"]).0, None, &account(), "").is_err());
+}
+
+#[test]
+fn a_finding_stands_whatever_comes_after_and_the_peers_are_truncated() {
+    let (report, _) = feed(&[HELLO, ALIVE, PEERS, "rubbish"]);
+    assert!(matches!(
+        conclude(&report, None, &account(), ""),
+        Ok(Verdict::Alive { .. })
+    ));
+    assert_eq!(report.peers().outcome, PeersOutcome::Truncated);
+    let (killed, _) = feed(&[HELLO, ALIVE, PEERS]);
+    assert_eq!(killed.peers().outcome, PeersOutcome::Truncated);
+    let (flooded, _) = feed(&[HELLO, ALIVE, PEERS, PEERS_END, DONE, "more"]);
+    assert!(flooded.is_alive());
+    assert_eq!(flooded.peers().outcome, PeersOutcome::Truncated);
+}
+
+#[test]
+fn the_gateways_account_tells_us_from_them() {
+    let (dead, _) = feed(&[HELLO, TIMEOUT, DONE]);
+    let (alive, _) = feed(&[HELLO, ALIVE, PEERS_END, DONE]);
+    let never_connected = Account {
+        connections: 0,
+        ..account()
+    };
+    assert!(matches!(
+        conclude(&dead, ended(0), &never_connected, ""),
+        Err(Fault::NoConnection)
+    ));
+    assert!(matches!(
+        conclude(&alive, ended(0), &never_connected, ""),
+        Err(Fault::NoConnection)
+    ));
+    let talked_otherwise = Account {
+        sni_refused: 1,
+        ..never_connected
+    };
+    assert!(matches!(
+        conclude(&alive, ended(0), &talked_otherwise, ""),
+        Ok(Verdict::Dead {
+            reason: DeadReason::Protocol,
+            ..
+        })
+    ));
+    let network_lost = Account {
+        up: false,
+        ..account()
+    };
+    assert!(matches!(
+        conclude(&dead, ended(0), &network_lost, ""),
+        Err(Fault::NetworkLost)
+    ));
+    assert!(conclude(&alive, ended(0), &network_lost, "").is_ok());
+    let over_budget = Account {
+        budget_hit: Some(Budget::Bytes),
+        ..account()
+    };
+    assert!(matches!(
+        conclude(&dead, ended(0), &over_budget, ""),
+        Ok(Verdict::Dead {
+            reason: DeadReason::Budget,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_move_to_itself_is_none() {
+    assert_eq!(
+        reason(
+            &[HELLO, r#"{"moved":{"to":"HOST.example."}}"#, DONE],
+            ended(0)
+        ),
+        DeadReason::RedirectToSelf
+    );
+}
+
+#[test]
+fn the_list_ends_at_its_bound() {
+    let hosts: Vec<_> = (0..protocol::limits::PEERS_PER_LINE_MAX)
+        .map(|n| format!("\"h{n}.example\""))
+        .collect();
+    let line = format!(r#"{{"peers":{{"hosts":[{}]}}}}"#, hosts.join(","));
+    let (mut report, _) = feed(&[HELLO, ALIVE]);
+    for _ in 0..PEERS_MAX / 500 {
+        assert!(report.accept(line.as_bytes()).is_ok());
+    }
+    assert_eq!(report.accept(line.as_bytes()), Err(Breach::TooManyPeers));
+}
+
+proptest! {
+    /// Invariant I3: no order of lines makes a report speak of another host, and none panics.
+    #[test]
+    fn any_lines_in_any_order_are_survived(picks in prop::collection::vec(0usize..8, 0..12), noise in "\\PC{0,60}") {
+        let lines: Vec<&str> = picks.iter().map(|&pick| [HELLO, ALIVE, PEERS, PEERS_END, TIMEOUT, DONE, "{}", noise.as_str()][pick]).collect();
+        let (report, candidates) = feed(&lines);
+        prop_assert!(candidates.is_empty() || report.is_alive());
+        let verdict = conclude(&report, ended(0), &account(), "");
+        prop_assert_eq!(lines.first() == Some(&HELLO), verdict.is_ok());
+    }
+}

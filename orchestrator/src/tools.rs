@@ -1,0 +1,93 @@
+//! What every check works with: the two ways out of the orchestrator, the store, the rule for names, time and chance.
+
+use std::sync::Arc;
+
+use admission::Names;
+use census::time::{Calendar, Timestamp};
+use gateway::GatewayClient;
+use launcher::LauncherClient;
+use protocol::Host;
+use store::{Added, Candidate, StoreError, Writer};
+use tokio::sync::Semaphore;
+
+use crate::clock::{Clock, Dice};
+use crate::config::Config;
+
+/// The tools of the path. Cheap to clone: everything in it is shared.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// The only way out for a check.
+    pub gateway: GatewayClient,
+    /// The only way to a container.
+    pub launcher: LauncherClient,
+    /// The one writer.
+    pub writer: Writer,
+    /// Which names may enter.
+    pub names: Arc<Names>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub dice: Arc<Dice>,
+    /// All intervals.
+    pub calendar: Calendar,
+    /// Containers at once.
+    pub places: Arc<Semaphore>,
+    /// Who runs this census.
+    pub contact: Arc<str>,
+    /// Peers are asked for at the first `alive` and every so many after.
+    pub peers_every: u32,
+}
+
+impl Tools {
+    /// The tools that the settings ask for.
+    pub fn new(
+        config: &Config,
+        launcher: LauncherClient,
+        writer: Writer,
+        names: Names,
+        clock: Arc<dyn Clock>,
+        dice: Dice,
+    ) -> Self {
+        Self {
+            gateway: GatewayClient::new(config.gateway_socket.clone()),
+            launcher,
+            writer,
+            names: Arc::new(names),
+            clock,
+            dice: Arc::new(dice),
+            calendar: config.calendar,
+            places: Arc::new(Semaphore::new(config.checks_max)),
+            contact: config.contact.as_str().into(),
+            peers_every: config.peers_every,
+        }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Some time within the hour: when a host is due that no verdict came in for.
+    pub fn again_soon(&self) -> Timestamp {
+        self.now()
+            .plus(self.calendar.again_soon(self.dice.jitter()))
+    }
+
+    /// Names that a host lists become candidates, as far as they are admitted; a known host's row is not touched (invariant I3).
+    ///
+    /// # Errors
+    /// When the store does not take them.
+    pub async fn learn(&self, hosts: Vec<Host>) -> Result<Added, StoreError> {
+        let now = self.now();
+        let candidates: Vec<_> = hosts
+            .into_iter()
+            .filter_map(|host| self.names.admit_host(host).ok())
+            .map(|host| Candidate {
+                host,
+                due: now.plus(self.calendar.first_check(self.dice.jitter())),
+                first_seen: now,
+            })
+            .collect();
+        self.writer.add(candidates).await
+    }
+}
