@@ -1,0 +1,99 @@
+//! The least that could be done: a client that drives the engine's API itself, with ways to the hosts that are ready before it wants them.
+//!
+//! No deadline, no bounds, no verdict, no database: what the whole path does beyond this is what the benchmark measures.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bollard::Docker;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
+    StartContainerOptions, WaitContainerOptionsBuilder,
+};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use launcher::engine::EngineKind;
+use launcher::spec::{EgressBase, Spec, create_body};
+use protocol::Host;
+use tokio::sync::mpsc;
+
+use crate::wire::{self, Ready};
+
+/// Ways that are held ready: more than can be used up while the gateway makes one, and so few that none gets old.
+const READY: usize = 8;
+
+/// The client.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    pub(crate) docker: Docker,
+    pub(crate) kind: EngineKind,
+    pub(crate) settings: launcher::Settings,
+    pub(crate) egress: EgressBase,
+    pub(crate) gateway_socket: PathBuf,
+}
+
+impl Direct {
+    /// Has the gateway make ways to `hosts`, and gives them once the first ones are there.
+    pub(crate) async fn prepare(&self, hosts: Vec<Host>) -> mpsc::Receiver<Result<Ready>> {
+        let (sender, ready) = mpsc::channel(READY);
+        let gateway = self.gateway_socket.clone();
+        let wanted = hosts.len().min(READY);
+        tokio::spawn(async move {
+            for host in hosts {
+                if sender.send(wire::open(&gateway, host).await).await.is_err() {
+                    return;
+                }
+            }
+        });
+        while ready.len() < wanted {
+            tokio::task::yield_now().await;
+        }
+        ready
+    }
+
+    /// Checks all of them, `in_flight` at a time, and gives their number.
+    pub(crate) async fn run(
+        &self,
+        ready: mpsc::Receiver<Result<Ready>>,
+        in_flight: usize,
+    ) -> Result<u32> {
+        stream::unfold(ready, |mut ready| async {
+            ready.recv().await.map(|way| (way, ready))
+        })
+        .map(|way| async { self.check(way?).await })
+        .buffer_unordered(in_flight)
+        .try_fold(0, async |count, ()| Ok(count + 1))
+        .await
+    }
+
+    async fn check(&self, way: Ready) -> Result<()> {
+        let spec = Spec::check(&self.settings, &self.egress, &way.check, &way.host);
+        let body = create_body(&spec, self.kind);
+        let docker = &self.docker;
+        let created = docker.create_container(None::<CreateContainerOptions>, body);
+        let id = created.await?.id;
+        let both = AttachContainerOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .stream(true);
+        let attached = docker.attach_container(&id, Some(both.build())).await?;
+        docker
+            .start_container(&id, None::<StartContainerOptions>)
+            .await?;
+        let mut printed = Vec::new();
+        let mut output = attached.output;
+        while let Some(piece) = output.next().await {
+            printed.extend_from_slice(&piece?.into_bytes());
+        }
+        let ended = WaitContainerOptionsBuilder::default().condition("not-running");
+        let mut wait = docker.wait_container(&id, Some(ended.build()));
+        let code = wait.next().await.context("no exit code")??.status_code;
+        let force = RemoveContainerOptionsBuilder::default().force(true);
+        docker.remove_container(&id, Some(force.build())).await?;
+        ensure!(code == 0, "{}: exit code {code}", way.host);
+        let printed = String::from_utf8_lossy(&printed);
+        if !printed.contains("{\"alive\":") || !printed.contains("{\"done\":") {
+            bail!("{}: came out as {printed}", way.host);
+        }
+        Ok(())
+    }
+}

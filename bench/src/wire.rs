@@ -1,0 +1,80 @@
+//! One line of JSON out, one line of JSON in, over a Unix socket: the control wires of the gateway and of the launcher.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use gateway::control::{self, CONTROL_LINE_BYTES_MAX};
+use launcher::wire;
+use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, Host};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+
+/// Longest wait for an answer: the gateway dials for up to 10 s.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// A way to one host that the gateway has made. Dropped, it is closed.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// Names the egress directory.
+    pub(crate) check: CheckId,
+    /// The host.
+    pub(crate) host: Host,
+    /// The gateway takes the socket away when this ends.
+    _control: UnixStream,
+}
+
+/// Has the gateway open a way to `host`, with the order that the orchestrator gives at a first check.
+pub(crate) async fn open(gateway_socket: &Path, host: Host) -> Result<Ready> {
+    let check = CheckId::from_random(rand::random());
+    let request = control::Request::Open {
+        check: check.clone(),
+        group: host.to_string(),
+        host: host.clone(),
+        order: CheckOrder {
+            contact: crate::stage::CONTACT.to_owned(),
+            peers: AskPeers::Ask,
+        },
+    };
+    let (answer, control) = ask(gateway_socket, &request).await?;
+    match answer {
+        control::Answer::Ready { .. } => Ok(Ready {
+            check,
+            host,
+            _control: control,
+        }),
+        other => bail!("{host}: the gateway answered {other:?} where it should be ready"),
+    }
+}
+
+/// What the launcher says of itself.
+pub(crate) async fn launcher_status(socket: &Path) -> Result<wire::Status> {
+    match ask(socket, &wire::Request::Status {}).await?.0 {
+        wire::Answer::Status(status) => Ok(status),
+        other => bail!("the launcher answered {other:?} to a request for its status"),
+    }
+}
+
+async fn ask<A: DeserializeOwned>(
+    socket: &Path,
+    request: &impl Serialize,
+) -> Result<(A, UnixStream)> {
+    let mut stream = UnixStream::connect(socket)
+        .await
+        .with_context(|| socket.display().to_string())?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line).await?;
+    let mut answer = Vec::new();
+    let bytes_max = u64::try_from(CONTROL_LINE_BYTES_MAX)?;
+    let mut bounded = BufReader::new((&mut stream).take(bytes_max));
+    tokio::time::timeout(ANSWER_WAIT_MAX, bounded.read_until(b'\n', &mut answer))
+        .await
+        .with_context(|| format!("{}: no answer", socket.display()))??;
+    let answer = serde_json::from_slice(&answer)
+        .with_context(|| format!("{}: not an answer", socket.display()))?;
+    Ok((answer, stream))
+}

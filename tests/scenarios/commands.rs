@@ -1,0 +1,164 @@
+//! The command line against a running daemon and without one.
+
+use std::time::Duration;
+
+use tests::{Options, Role, World};
+
+const SOON: Duration = Duration::from_secs(60);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
+    let mut world = World::start(Options::new(&[])).await?;
+    world
+        .until("the daemon is healthy", SOON, |world| {
+            Ok(world.command(&["health"])?.status.success())
+        })
+        .await?;
+
+    let checked = world.command(&["check", "mastodon.lab.test"])?;
+    let steps = text(&checked.stdout);
+    assert!(
+        checked.status.success(),
+        "{steps} {}",
+        text(&checked.stderr)
+    );
+    for step in [
+        "gateway: mastodon.lab.test answers at",
+        "launcher: container",
+        "checker: {\"hello\"",
+        "checker: {\"alive\"",
+        "verdict: alive mastodon",
+    ] {
+        assert!(steps.contains(step), "{step} is not in\n{steps}");
+    }
+
+    let list = world.path("list");
+    std::fs::write(
+        &list,
+        "pleroma.lab.test\nmastodon.lab.test\nco.uk\nnot a name\nfoo.onion\n",
+    )?;
+    let imported = world.command(&["import", &list.display().to_string()])?;
+    let report = text(&imported.stdout);
+    assert!(
+        report.starts_with("1 taken, 1 known, 3 refused"),
+        "{report}"
+    );
+    world
+        .until("the import is checked", SOON, |world| {
+            Ok(world.verdict("pleroma.lab.test")?.is_some())
+        })
+        .await?;
+
+    let explained = text(&world.command(&["explain", "mastodon.lab.test"])?.stdout);
+    assert!(
+        explained.starts_with("mastodon.lab.test: listed, because it lives"),
+        "{explained}"
+    );
+    let unknown = text(&world.command(&["explain", "nobody.example.com"])?.stdout);
+    assert!(
+        unknown.contains("no peers list that we read has named it yet"),
+        "{unknown}"
+    );
+
+    let dumped = world.command(&["dump"])?;
+    assert!(dumped.status.success(), "{}", text(&dumped.stderr));
+    assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
+
+    // Without a daemon the same commands take the database themselves.
+    world.stop(Role::Run).await?;
+    let alone = world.command(&["add", "akkoma.lab.test"])?;
+    assert!(text(&alone.stdout).starts_with("1 taken"), "{alone:?}");
+    assert!(!world.command(&["health"])?.status.success());
+    assert!(text(&world.command(&["status"])?.stdout).contains("daemon     not running"));
+    let check = world.command(&["check", "gotosocial.lab.test"])?;
+    assert!(text(&check.stdout).contains("verdict:"), "{check:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
+    let mut world = World::prepare(Options::new(&[])).await?;
+    let cases: [(&[(&str, &str)], &[&str], i32, &str); 6] = [
+        (
+            &[("lab_reserved_suffixes", "false"), ("contact", "")],
+            &["run"],
+            2,
+            "setting `contact` is missing",
+        ),
+        (
+            &[("checks_max", "0")],
+            &["run"],
+            2,
+            "must be a whole number from 1 to 64",
+        ),
+        (
+            &[("data_dir", "/nonexistent")],
+            &["run"],
+            1,
+            "can't write the database",
+        ),
+        (
+            &[("public_dir", "/nonexistent")],
+            &["run"],
+            1,
+            "/nonexistent",
+        ),
+        (
+            &[("gateway_socket", "/nonexistent/gateway.sock")],
+            &["gateway"],
+            1,
+            "/nonexistent/gateway.sock",
+        ),
+        (&[], &["check", "not a name"], 2, "not a name"),
+    ];
+    for (settings, command, code, message) in cases {
+        let before: Vec<_> = settings.to_vec();
+        let mut changed = Vec::new();
+        for (key, value) in before {
+            changed.push((key, world.setting(key)));
+            world.set(key, value);
+        }
+        let output = world.command(command)?;
+        let stderr = text(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{settings:?} {command:?}: {stderr}"
+        );
+        assert!(
+            stderr.contains(message),
+            "{settings:?} {command:?}: {stderr}"
+        );
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        for (key, value) in changed {
+            world.set(key, &value);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_daemon_on_the_same_database_is_refused() -> anyhow::Result<()> {
+    let world = World::start(Options::new(&[])).await?;
+    world
+        .until("the daemon is healthy", SOON, |world| {
+            Ok(world.command(&["health"])?.status.success())
+        })
+        .await?;
+    let second = world.command(&["run"])?;
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        text(&second.stderr).contains("in use by another process"),
+        "{}",
+        text(&second.stderr)
+    );
+    assert!(
+        world.command(&["health"])?.status.success(),
+        "the first one went on"
+    );
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! What only containers promise: §4 of the design in force, limits that bite, an engine that comes and goes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use tests::{Engine, Options, World};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+
+const SOON: Duration = Duration::from_secs(120);
+
+/// The engine's socket; without one the test is skipped, and says so, unless `FEDICENSUS_E2E` is `required`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told by their environment what they must not skip"
+)]
+fn engine() -> Option<PathBuf> {
+    match Engine::from_environment() {
+        Engine::Socket(socket) => Some(socket),
+        Engine::Process => {
+            assert_ne!(
+                std::env::var("FEDICENSUS_E2E").as_deref(),
+                Ok("required"),
+                "an engine is required; set FEDICENSUS_LAB_ENGINE to its socket"
+            );
+            eprintln!(
+                "skipped: only containers promise this; set FEDICENSUS_LAB_ENGINE to an engine's socket"
+            );
+            None
+        }
+    }
+}
+
+fn docker(socket: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("docker")
+        .arg("-H")
+        .arg(format!("unix://{}", socket.display()))
+        .args(arguments)
+        .env("DOCKER_BUILDKIT", "0")
+        .output()
+        .context("the docker client is missing")?;
+    if !output.status.success() {
+        bail!(
+            "docker {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn running_check(world: &World, socket: &Path) -> anyhow::Result<Option<Value>> {
+    let instance = world.setting("instance");
+    let ids = docker(
+        socket,
+        &[
+            "ps",
+            "-q",
+            "--filter",
+            &format!("label=org.fedicensus={instance}"),
+            "--filter",
+            "label=org.fedicensus.check",
+        ],
+    )?;
+    let Some(id) = ids.lines().next() else {
+        return Ok(None);
+    };
+    let inspected: Value = serde_json::from_str(&docker(socket, &["inspect", id])?)?;
+    Ok(inspected
+        .get(0)
+        .filter(|container| container["State"]["Running"] == true)
+        .cloned())
+}
+
+/// Invariant I1 and design §4: what the engine itself says of a running check.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
+    let Some(socket) = engine() else {
+        return Ok(());
+    };
+    let world = World::start(Options::new(&["drip-body.lab.test"])).await?;
+    let mut found = None;
+    world
+        .until("a check runs", SOON, |world| {
+            found = running_check(world, &socket)?;
+            Ok(found.is_some())
+        })
+        .await?;
+    let container = found.context("a check")?;
+    let host = &container["HostConfig"];
+    let expected = json!({
+        "NetworkMode": "none", "ReadonlyRootfs": true, "CapDrop": ["ALL"], "CapAdd": null, "Privileged": false,
+        "Memory": 64 << 20, "MemorySwap": 64 << 20, "PidsLimit": 16, "NanoCpus": 500_000_000, "IpcMode": "none",
+        "AutoRemove": false, "PublishAllPorts": false, "Devices": [],
+    });
+    for (key, value) in expected.as_object().context("an object")? {
+        assert_eq!(&host[key], value, "{key}");
+    }
+    assert_eq!(
+        host["RestartPolicy"]["Name"]
+            .as_str()
+            .unwrap_or_default()
+            .replace("no", ""),
+        "",
+        "restart policy"
+    );
+    assert_eq!(host["LogConfig"]["Type"], "none");
+    let security = host["SecurityOpt"].to_string();
+    assert!(
+        security.contains("no-new-privileges") && !security.contains("unconfined"),
+        "{security}"
+    );
+    let nofile = host["Ulimits"]
+        .as_array()
+        .context("ulimits")?
+        .iter()
+        .find(|limit| limit["Name"] == "nofile")
+        .context("nofile")?
+        .clone();
+    assert_eq!((&nofile["Soft"], &nofile["Hard"]), (&json!(64), &json!(64)));
+    for folder in ["/tmp", "/run", "/var/tmp"] {
+        assert!(
+            host["Tmpfs"][folder]
+                .as_str()
+                .unwrap_or_default()
+                .contains("ro"),
+            "{folder}: {}",
+            host["Tmpfs"]
+        );
+    }
+    let config = &container["Config"];
+    assert_eq!(config["User"], "64321:64321");
+    assert_eq!(config["Cmd"], json!(["--", "drip-body.lab.test"]));
+    assert_eq!(
+        config["Labels"]["org.fedicensus.host"],
+        "drip-body.lab.test"
+    );
+    let binds: Vec<_> = container["Mounts"]
+        .as_array()
+        .context("mounts")?
+        .iter()
+        .filter(|mount| mount["Type"] != "tmpfs")
+        .collect();
+    assert_eq!(binds.len(), 1, "{binds:?}");
+    assert_eq!(
+        (&binds[0]["Destination"], &binds[0]["RW"]),
+        (&json!("/egress"), &json!(false))
+    );
+    no_way_out(container["State"]["Pid"].as_u64().context("a pid")?)
+}
+
+/// Its network namespace holds the loopback alone: no address, no route.
+fn no_way_out(pid: u64) -> anyhow::Result<()> {
+    let net = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/net/{file}"));
+    let interfaces = net("dev")?;
+    let names: Vec<_> = interfaces
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split(':').next())
+        .map(str::trim)
+        .collect();
+    assert_eq!(names, ["lo"]);
+    assert_eq!(net("route")?.lines().count(), 1, "only the heading");
+    let six: Vec<_> = net("if_inet6")
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| !line.ends_with("lo"))
+        .map(str::to_owned)
+        .collect();
+    assert!(six.is_empty(), "{six:?}");
+    Ok(())
+}
+
+/// A checker image whose program misbehaves for some names and is the real one for all others.
+struct StandIn {
+    socket: PathBuf,
+    image: String,
+}
+
+impl StandIn {
+    fn build(socket: &Path, world_name: &str) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/standin.rs");
+        let built = Command::new("rustc")
+            .args([
+                "--edition",
+                "2024",
+                "-O",
+                "-C",
+                "target-feature=+crt-static",
+                "-o",
+            ])
+            .arg(directory.path().join("standin"))
+            .arg(source)
+            .status()?;
+        if !built.success() {
+            bail!("the stand-in does not build");
+        }
+        std::fs::write(
+            directory.path().join("Containerfile"),
+            "FROM localhost/fedicensus-checker:latest\nCOPY standin /standin\nENTRYPOINT [\"/standin\"]\nLABEL org.fedicensus=test\n",
+        )?;
+        let image = format!("localhost/fedicensus-test-standin:{world_name}");
+        docker(
+            socket,
+            &[
+                "build",
+                "-q",
+                "-t",
+                &image,
+                "-f",
+                &directory.path().join("Containerfile").display().to_string(),
+                &directory.path().display().to_string(),
+            ],
+        )?;
+        Ok(Self {
+            socket: socket.to_owned(),
+            image,
+        })
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        docker(&self.socket, &["image", "rm", "-f", &self.image]).ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Result<()> {
+    let Some(socket) = engine() else {
+        return Ok(());
+    };
+    let standin = StandIn::build(&socket, "misbehaves")?;
+    let bad = [
+        ("eats-memory", "memory"),
+        ("floods-stderr", "protocol"),
+        ("floods-stdout", "protocol"),
+        ("forges", "protocol"),
+        ("crashes", "crashed"),
+        ("never-connects", "faulting"),
+    ];
+    let mut options = Options::new(&["mastodon.lab.test", "pleroma.lab.test"]);
+    options.checker = Some(standin.image.clone());
+    options.canaries = vec!["mastodon.lab.test".to_owned()];
+    options.interval_divisor = 10_000;
+    let mut world = World::prepare(options).await?;
+    let address = world.lab().address();
+    let names = world.path("lab/names");
+    let mut lines = std::fs::read_to_string(&names)?;
+    lines.push_str(&format!(
+        "*.standin.test {} {}\n",
+        address.ip(),
+        address.port()
+    ));
+    std::fs::write(&names, lines)?;
+    for role in [
+        tests::Role::Gateway,
+        tests::Role::Launcher,
+        tests::Role::Run,
+    ] {
+        world.begin(role).await?;
+    }
+    world
+        .until("the daemon is healthy", SOON, |world| {
+            Ok(world.command(&["health"])?.status.success())
+        })
+        .await?;
+    for (name, _) in bad {
+        assert!(
+            world
+                .command(&["add", &format!("{name}.standin.test")])?
+                .status
+                .success()
+        );
+    }
+    for (name, reason) in bad {
+        let host = format!("{name}.standin.test");
+        world
+            .until(&format!("{host} is dead of {reason}"), SOON * 2, |world| {
+                Ok(world
+                    .verdict(&host)?
+                    .is_some_and(|(verdict, found)| verdict == "dead" && found == reason))
+            })
+            .await?;
+    }
+    for host in ["mastodon.lab.test", "pleroma.lab.test"] {
+        let stored = world.host(host)?.context("known")?;
+        assert!(
+            stored.history.iter().all(|entry| entry.verdict == "alive"),
+            "{host}: {:?}",
+            stored.history
+        );
+    }
+    Ok(())
+}
+
+/// Stands between the launcher and the engine, and can be taken away.
+struct Door {
+    listener: JoinHandle<()>,
+    path: PathBuf,
+}
+
+impl Door {
+    fn open(path: PathBuf, engine: PathBuf) -> anyhow::Result<Self> {
+        let socket = UnixListener::bind(&path)?;
+        let listener = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((mut near, _)) = socket.accept().await {
+                let engine = engine.clone();
+                connections.spawn(async move {
+                    if let Ok(mut far) = UnixStream::connect(engine).await {
+                        tokio::io::copy_bidirectional(&mut near, &mut far)
+                            .await
+                            .ok();
+                    }
+                });
+            }
+        });
+        Ok(Self { listener, path })
+    }
+
+    async fn shut(self) {
+        self.listener.abort();
+        self.listener.await.ok();
+        std::fs::remove_file(self.path).ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyhow::Result<()> {
+    let Some(socket) = engine() else {
+        return Ok(());
+    };
+    let mut options = Options::new(&[]);
+    options.crowd = 12;
+    options.seeds = lab::crowd::Crowd::new(12, 1).names().collect();
+    options.interval_divisor = 5000;
+    let mut world = World::prepare(options).await?;
+    let path = world.path("engine.sock");
+    world.set("engine_socket", &path.display().to_string());
+    for role in [
+        tests::Role::Gateway,
+        tests::Role::Launcher,
+        tests::Role::Run,
+    ] {
+        world.begin(role).await?;
+    }
+    let outage = |world: &World| Ok(world.status()?["daemon"]["outage"].is_array());
+    world
+        .until("there is no engine, and the daemon says so", SOON, outage)
+        .await?;
+    assert_eq!(
+        world
+            .reader()?
+            .counts()?
+            .by_state
+            .iter()
+            .map(|(_, count)| count)
+            .sum::<u64>(),
+        12,
+        "all are known"
+    );
+
+    let door = Door::open(path.clone(), socket.clone())?;
+    let alive = |world: &World| {
+        let counts = world.reader()?.counts()?;
+        Ok(counts
+            .by_state
+            .iter()
+            .any(|(state, count)| state.as_str() == "alive" && *count == 12))
+    };
+    world
+        .until("the engine was found and all live", SOON, alive)
+        .await?;
+
+    door.shut().await;
+    world
+        .until("the engine has gone, and the daemon says so", SOON, outage)
+        .await?;
+    let door = Door::open(path, socket.clone())?;
+    world
+        .until("the outage is over", SOON, |world| {
+            Ok(world.status()?["daemon"]["outage"].is_null())
+        })
+        .await?;
+    world
+        .until("no container of the first life is left", SOON, |world| {
+            let instance = world.setting("instance");
+            let there = docker(
+                &socket,
+                &[
+                    "ps",
+                    "-aq",
+                    "--filter",
+                    &format!("label=org.fedicensus={instance}"),
+                ],
+            )?;
+            Ok(there.lines().count() <= 4)
+        })
+        .await?;
+    for name in lab::crowd::Crowd::new(12, 1).names() {
+        let stored = world.host(&name)?.context("known")?;
+        assert!(
+            stored.history.iter().all(|entry| entry.verdict == "alive"),
+            "{name}: {:?}",
+            stored.history
+        );
+    }
+    drop(world);
+    door.shut().await;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Invariants I4 to I6: a part that dies at any moment loses nothing, wrongs nobody and leaves nothing behind.
+
+use std::time::Duration;
+
+use tests::{Engine, Options, Role, World};
+
+const CROWD: u32 = 40;
+const SOON: Duration = Duration::from_secs(120);
+
+/// A census of a crowd, killed in the middle of its first round.
+async fn in_the_middle() -> anyhow::Result<World> {
+    let mut options = Options::new(&["seed.lab.test"]);
+    options.seeds = lab::crowd::Crowd::new(CROWD, 1).names().collect();
+    options.crowd = CROWD;
+    let world = World::start(options).await?;
+    world
+        .until("checks are under way", SOON, |world| {
+            Ok(world.reader()?.counts()?.in_flight > 0 && alive(world)? > 2)
+        })
+        .await?;
+    Ok(world)
+}
+
+fn alive(world: &World) -> anyhow::Result<u64> {
+    let counts = world.reader()?.counts()?;
+    Ok(counts
+        .by_state
+        .iter()
+        .filter(|(state, _)| state.as_str() == "alive")
+        .map(|(_, count)| count)
+        .sum())
+}
+
+/// All of the crowd lives, and no failure was ever counted against one of it.
+async fn all_live_and_nobody_was_wronged(world: &World) -> anyhow::Result<()> {
+    world
+        .until("the whole crowd lives", SOON, |world| {
+            Ok(alive(world)? >= u64::from(CROWD))
+        })
+        .await?;
+    for name in lab::crowd::Crowd::new(CROWD, 1).names() {
+        let stored = world.host(&name)?.expect("known");
+        assert!(
+            stored.history.iter().all(|entry| entry.verdict == "alive"),
+            "{name}: {:?}",
+            stored.history
+        );
+    }
+    Ok(())
+}
+
+async fn nothing_is_left(world: &World) -> anyhow::Result<()> {
+    if matches!(Engine::from_environment(), Engine::Socket(_)) {
+        world
+            .until("no container is left", SOON, |world| {
+                Ok(world.status()?["launcher"]["open"]["running"] == 0)
+            })
+            .await?;
+    }
+    world
+        .until("no egress is left", SOON, |world| {
+            Ok(std::fs::read_dir(world.path("egress"))?.next().is_none())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_killed_in_the_middle_takes_up_where_it_was() -> anyhow::Result<()> {
+    let mut world = in_the_middle().await?;
+    let before = alive(&world)?;
+    world.kill(Role::Run)?;
+    assert!(alive(&world)? >= before, "an acknowledged verdict was lost");
+    let list: Vec<String> = world.nodes()?;
+    assert!(
+        list.iter().all(|name| name.ends_with(".test")),
+        "the list on disk is not whole"
+    );
+    world.begin(Role::Run).await?;
+    all_live_and_nobody_was_wronged(&world).await?;
+    nothing_is_left(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_killed_in_the_middle_wrongs_nobody() -> anyhow::Result<()> {
+    let mut world = in_the_middle().await?;
+    world.kill(Role::Gateway)?;
+    world
+        .until("the daemon says that it is an outage", SOON, |world| {
+            Ok(world.status()?["daemon"]["outage"].is_array())
+        })
+        .await?;
+    world.begin(Role::Gateway).await?;
+    all_live_and_nobody_was_wronged(&world).await?;
+    nothing_is_left(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_is_asked_to_end_gives_all_hosts_back() -> anyhow::Result<()> {
+    let mut world = in_the_middle().await?;
+    world.stop(Role::Run).await?;
+    let counts = world.reader()?.counts()?;
+    assert_eq!(counts.in_flight, 0, "in flight after an orderly end");
+    world.begin(Role::Run).await?;
+    all_live_and_nobody_was_wronged(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
+-> anyhow::Result<()> {
+    let Engine::Socket(_) = Engine::from_environment() else {
+        eprintln!(
+            "skipped: the launcher is a process of its own only with an engine; set FEDICENSUS_LAB_ENGINE"
+        );
+        return Ok(());
+    };
+    let mut world = in_the_middle().await?;
+    world.kill(Role::Launcher)?;
+    world
+        .until("the daemon says that it is an outage", SOON, |world| {
+            Ok(world.status()?["daemon"]["outage"].is_array())
+        })
+        .await?;
+    world.begin(Role::Launcher).await?;
+    all_live_and_nobody_was_wronged(&world).await?;
+    nothing_is_left(&world).await
+}

@@ -1,0 +1,11 @@
+//! Stories of the whole census in the lab, one module a subject.
+//!
+//! They need no engine: checks are plain processes, unless `FEDICENSUS_LAB_ENGINE` names an engine's socket. What only containers promise
+//! stands in `containers`, which runs when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
+
+mod commands;
+mod containers;
+mod kills;
+mod optout;
+mod outages;
+mod personas;

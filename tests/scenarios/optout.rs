@@ -1,0 +1,106 @@
+//! Invariant I7: who asks to be left alone is.
+
+use std::time::Duration;
+
+use census::state::{OptedOutBy, State};
+use tests::{Options, World};
+
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> anyhow::Result<()> {
+    let mut options = Options::new(&["mastodon.lab.test", "pleroma.lab.test"]);
+    // A day in ten seconds.
+    options.interval_divisor = 10_000;
+    let world = World::start(options).await?;
+    let both = ["mastodon.lab.test", "pleroma.lab.test"];
+    world
+        .until("both live", SOON, |world| {
+            Ok(both.iter().all(|host| is(world, host, "alive")))
+        })
+        .await?;
+    world.command(&["dump"])?;
+    assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
+
+    let said = world.command(&["opt-out", "mastodon.lab.test"])?;
+    assert!(said.status.success(), "{said:?}");
+    let dumped = world.command(&["dump", "--force"])?;
+    assert!(dumped.status.success(), "{dumped:?}");
+    assert!(!world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
+
+    // A check that was under way when the owner asked may still end; nothing of it may count, and no other may follow.
+    let asked_then = asked(&world);
+    let others_then = world
+        .host("pleroma.lab.test")?
+        .expect("known")
+        .record
+        .alive_count;
+    world
+        .until(
+            "the other one was asked three times more",
+            SOON * 2,
+            |world| {
+                Ok(world
+                    .host("pleroma.lab.test")?
+                    .expect("known")
+                    .record
+                    .alive_count
+                    >= others_then + 3)
+            },
+        )
+        .await?;
+    let stored = world.host("mastodon.lab.test")?.expect("known");
+    assert_eq!(
+        stored.record.state,
+        State::OptedOut {
+            by: OptedOutBy::Owner
+        }
+    );
+    assert_eq!(stored.record.due, None);
+    assert!(
+        asked(&world) <= asked_then + 4,
+        "it was asked again: {} requests, then {asked_then}",
+        asked(&world)
+    );
+
+    // Only the owner takes it back.
+    assert!(
+        !world
+            .command(&[
+                "opt-out",
+                "mastodon.lab.test",
+                "--by",
+                "moderator",
+                "--undo"
+            ])?
+            .status
+            .success()
+    );
+    assert!(
+        world
+            .command(&["opt-out", "mastodon.lab.test", "--undo"])?
+            .status
+            .success()
+    );
+    world
+        .until("it lives again", SOON, |world| {
+            Ok(is(world, "mastodon.lab.test", "alive"))
+        })
+        .await
+}
+
+fn is(world: &World, host: &str, state: &str) -> bool {
+    world
+        .host(host)
+        .ok()
+        .flatten()
+        .is_some_and(|stored| stored.record.state.name().as_str() == state)
+}
+
+/// Requests that reached the first host.
+fn asked(world: &World) -> usize {
+    let log = std::fs::read_to_string(world.path("lab/requests.ndjson")).unwrap_or_default();
+    log.lines()
+        .filter(|line| line.contains("\"mastodon.lab.test\""))
+        .count()
+}

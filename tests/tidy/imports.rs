@@ -1,0 +1,151 @@
+//! Who may import whom, read off the manifests. `deny.toml` says the same of the crates that open doors.
+
+use std::collections::BTreeSet;
+
+use crate::tree::{manifests, none};
+
+/// For each member: which of ours it may depend on, and which of others it never may. Tests of a crate may use more.
+const RULES: &[(&str, &[&str], &[&str])] = &[
+    (
+        "protocol",
+        &[],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand"],
+    ),
+    (
+        "census",
+        &["protocol"],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
+        "admission",
+        &["protocol"],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
+        "store",
+        &["protocol", "census", "admission"],
+        &["bollard", "reqwest", "axum"],
+    ),
+    (
+        "dump",
+        &["protocol", "census", "store"],
+        &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
+    ),
+    (
+        "gateway",
+        &["protocol"],
+        &["bollard", "rusqlite", "reqwest"],
+    ),
+    (
+        "launcher",
+        &["protocol"],
+        &["rusqlite", "reqwest", "hickory-resolver"],
+    ),
+    (
+        "fedicensus-checker",
+        &["protocol"],
+        &["bollard", "rusqlite", "hickory-resolver"],
+    ),
+    (
+        "orchestrator",
+        &[
+            "protocol",
+            "census",
+            "admission",
+            "store",
+            "dump",
+            "gateway",
+            "launcher",
+        ],
+        &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
+    ),
+    ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
+    // Measures the whole path against the engine's bare API.
+    (
+        "bench",
+        &["protocol", "gateway", "launcher"],
+        &["rusqlite", "reqwest"],
+    ),
+    ("xtask", &[], &["tokio"]),
+];
+
+/// The package that may use everything: it holds the scenarios.
+const SCENARIOS: &str = "tests";
+
+#[test]
+fn every_crate_imports_only_what_it_may() {
+    let manifests = manifests();
+    let ours: BTreeSet<String> = manifests
+        .iter()
+        .map(|(_, manifest)| name(manifest))
+        .collect();
+    let mut breaches = Vec::new();
+    for (folder, manifest) in &manifests {
+        let name = name(manifest);
+        if name == SCENARIOS {
+            continue;
+        }
+        let Some((_, may, never)) = RULES.iter().find(|(member, ..)| *member == name) else {
+            breaches.push(format!(
+                "{folder}: no rule for `{name}`; add one to tests/tidy/imports.rs"
+            ));
+            continue;
+        };
+        for dependency in dependencies(manifest) {
+            if ours.contains(&dependency) && !may.contains(&dependency.as_str()) {
+                breaches.push(format!(
+                    "{folder}: `{name}` may not import our `{dependency}`"
+                ));
+            }
+            if never.contains(&dependency.as_str()) {
+                breaches.push(format!(
+                    "{folder}: `{name}` may never import `{dependency}`"
+                ));
+            }
+        }
+    }
+    none("imports go one way", &breaches);
+}
+
+#[test]
+fn every_member_takes_the_workspaces_lints() {
+    let breaches: Vec<_> = manifests()
+        .into_iter()
+        .filter(|(_, manifest)| {
+            manifest
+                .get("lints")
+                .and_then(|lints| lints.get("workspace"))
+                .and_then(toml::Value::as_bool)
+                != Some(true)
+        })
+        .map(|(folder, _)| folder)
+        .collect();
+    none("`[lints] workspace = true` is missing", &breaches);
+}
+
+fn name(manifest: &toml::Table) -> String {
+    manifest["package"]["name"]
+        .as_str()
+        .expect("a package has a name")
+        .to_owned()
+}
+
+/// What the product itself is made of: ordinary, target's and build dependencies.
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let mut tables: Vec<&toml::Value> = ["dependencies", "build-dependencies"]
+        .iter()
+        .filter_map(|key| manifest.get(*key))
+        .collect();
+    if let Some(targets) = manifest.get("target").and_then(toml::Value::as_table) {
+        tables.extend(
+            targets
+                .values()
+                .filter_map(|target| target.get("dependencies")),
+        );
+    }
+    tables
+        .iter()
+        .filter_map(|table| table.as_table())
+        .flat_map(|table| table.keys().cloned())
+        .collect()
+}

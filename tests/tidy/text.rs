@@ -1,0 +1,180 @@
+//! Lengths, words that belong into one crate only, and paths that documents name.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::tree::{files, none, read, root, rust_files};
+
+/// Longest source file, in lines: beyond that nobody reads it whole.
+const LINES_MAX: usize = 600;
+
+/// Words that begin SQL statements, as they stand in source.
+const SQL: [&str; 6] = [
+    "INSERT INTO ",
+    "DELETE FROM ",
+    "CREATE TABLE ",
+    "SELECT ",
+    "UPDATE ",
+    "PRAGMA ",
+];
+
+#[test]
+fn no_source_file_is_longer_than_can_be_read() {
+    let breaches: Vec<_> = rust_files()
+        .into_iter()
+        .map(|path| (read(&path).lines().count(), path))
+        .filter(|(lines, _)| *lines > LINES_MAX)
+        .map(|(lines, path)| format!("{path}: {lines} lines, at most {LINES_MAX}"))
+        .collect();
+    none("split these files", &breaches);
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let breaches: Vec<_> = rust_files()
+        .into_iter()
+        .filter(|path| !is_test(path) && !read(path).starts_with("//!"))
+        .collect();
+    none("a module opens with `//!`", &breaches);
+}
+
+#[test]
+fn sql_stands_in_the_store_only() {
+    let breaches = found_outside("crates/store/", |line| {
+        SQL.iter().any(|word| line.contains(&format!("\"{word}")))
+    });
+    none("SQL text outside crates/store", &breaches);
+}
+
+#[test]
+fn the_engines_client_stands_in_the_launcher_and_the_benchmark_only() {
+    let breaches = found_outside("crates/launcher/", |line| line.contains("bollard::"))
+        .into_iter()
+        .filter(|breach| !breach.starts_with("bench/"))
+        .collect::<Vec<_>>();
+    none("bollard outside crates/launcher and bench", &breaches);
+}
+
+#[test]
+fn released_migrations_are_never_edited() {
+    let git = |arguments: &[&str]| -> Option<String> {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(root())
+            .args(arguments)
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    // Before the first release tag, and without git, there is nothing to compare with.
+    let Some(tag) = git(&["describe", "--tags", "--abbrev=0", "--match", "v*"]) else {
+        return;
+    };
+    let changes = git(&[
+        "diff",
+        "--name-status",
+        tag.trim(),
+        "--",
+        "migrations/*.sql",
+    ])
+    .expect("git knows its own tag");
+    let breaches: Vec<_> = changes
+        .lines()
+        .filter(|line| !line.starts_with('A'))
+        .map(str::to_owned)
+        .collect();
+    none(
+        "a released migration may not change: add another",
+        &breaches,
+    );
+}
+
+#[test]
+fn paths_that_documents_name_exist() {
+    let mut breaches = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let Ok(text) = std::fs::read_to_string(root().join(document)) else {
+            continue;
+        };
+        for path in paths_named(&text) {
+            if !root().join(&path).exists() {
+                breaches.push(format!("{document} names {path}"));
+            }
+        }
+    }
+    none("documents name what isn't there", &breaches);
+}
+
+#[test]
+fn markdown_code_and_links_are_taken_for_paths_only_when_they_look_like_ours() {
+    let text = "See `crates/store/src/writer.rs`, [settings](docs/settings.md#top), `lab/up --add FILE`, `a/b`, https://x/lab/y, `/data`.";
+    let expect = ["crates/store/src/writer.rs", "docs/settings.md", "lab/up"].map(str::to_owned);
+    assert_eq!(paths_named(text).into_iter().collect::<Vec<_>>(), expect);
+}
+
+/// Lines of the product's source outside `home` for which `is` holds; unit tests may say anything.
+fn found_outside(home: &str, is: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for path in rust_files()
+        .into_iter()
+        .filter(|path| !path.starts_with(home) && !path.starts_with("tests/") && !is_test(path))
+    {
+        let text = read(&path);
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in product.lines().enumerate() {
+            if is(line) && !line.trim_start().starts_with("//") {
+                breaches.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    breaches
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// What stands in backticks or in a link's parentheses and begins with one of our folders.
+fn paths_named(text: &str) -> BTreeSet<String> {
+    let folders: BTreeSet<String> = [
+        "orchestrator",
+        "checker",
+        "crates",
+        "lab",
+        "tests",
+        "xtask",
+        "deploy",
+        "docs",
+        "migrations",
+        "bench",
+        "fuzz",
+    ]
+    .iter()
+    .map(|folder| format!("{folder}/"))
+    .collect();
+    text.split(['`', '(', ')'])
+        .filter_map(|piece| piece.split_whitespace().next())
+        .map(|piece| {
+            piece
+                .split('#')
+                .next()
+                .unwrap_or(piece)
+                .trim_end_matches([',', '.', ':', ';'])
+        })
+        .filter(|piece| {
+            folders
+                .iter()
+                .any(|folder| piece.starts_with(folder.as_str()))
+        })
+        .filter(|piece| !piece.contains(['*', '<', '…', '{']))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_search_for_files_finds_this_one() {
+    assert!(files("tests", ".rs").contains(&"tests/tidy/text.rs".to_owned()));
+}

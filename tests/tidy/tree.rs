@@ -1,0 +1,104 @@
+//! Finding and reading the repository's files.
+
+use std::path::{Path, PathBuf};
+
+/// Folders that hold nothing of ours, by name, at any depth.
+const NOT_OURS: [&str; 3] = ["target", ".git", "build"];
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies below the root")
+        .to_owned()
+}
+
+/// A file of ours, as text; names the file when it can't be read.
+pub(crate) fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// All files below `folder` whose names end with `end`, relative to the root, sorted. None when there is no such folder.
+pub(crate) fn files(folder: &str, end: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let entry = entry.expect("a directory entry");
+            let name = entry
+                .file_name()
+                .into_string()
+                .expect("our names are UTF-8");
+            if entry.file_type().expect("its type").is_dir() {
+                if !NOT_OURS.contains(&name.as_str()) {
+                    folders.push(entry.path());
+                }
+            } else if name.ends_with(end) {
+                let path = entry.path();
+                found.push(
+                    path.strip_prefix(root())
+                        .expect("below the root")
+                        .to_str()
+                        .expect("UTF-8")
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// All Rust files of ours.
+pub(crate) fn rust_files() -> Vec<String> {
+    let found: Vec<_> = [
+        "orchestrator",
+        "checker",
+        "crates",
+        "lab",
+        "tests",
+        "xtask",
+        "bench",
+    ]
+    .iter()
+    .flat_map(|folder| files(folder, ".rs"))
+    .collect();
+    assert!(found.len() > 20, "the search found only {found:?}");
+    found
+}
+
+/// The manifest's folder and content of every member, the root's left out.
+pub(crate) fn manifests() -> Vec<(String, toml::Table)> {
+    let found: Vec<_> = [
+        "orchestrator",
+        "checker",
+        "crates",
+        "lab",
+        "tests",
+        "xtask",
+        "bench",
+    ]
+    .iter()
+    .flat_map(|folder| files(folder, "Cargo.toml"))
+    .map(|path| {
+        let table = read(&path)
+            .parse()
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        (path.trim_end_matches("/Cargo.toml").to_owned(), table)
+    })
+    .collect();
+    assert!(
+        found.len() > 10,
+        "the search found only {} manifests",
+        found.len()
+    );
+    found
+}
+
+#[track_caller]
+pub(crate) fn none(rule: &str, breaches: &[String]) {
+    assert!(breaches.is_empty(), "{rule}:\n  {}", breaches.join("\n  "));
+}

@@ -1,0 +1,196 @@
+//! `cargo xtask ci`: what has to pass before a change is taken, the same on a laptop and in CI.
+//!
+//! The whole of it needs a container engine and a compose tool and fails without them: what was not run must not look like what passed.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::bail;
+
+use crate::deny;
+use crate::engine::{Belongings, Engine};
+use crate::step::{Outcome, Summary, output, passes, say};
+
+/// How much of it.
+#[derive(Clone, Copy)]
+pub(crate) enum Extent {
+    /// Everything.
+    Whole,
+    /// What needs no engine.
+    Fast,
+}
+
+/// Shell scripts of ours, which shellcheck reads.
+const SCRIPTS: [&str; 7] = [
+    ".ci/run",
+    "deploy/base-images/make",
+    "deploy/build",
+    "deploy/engine.sh",
+    "deploy/nginx/health",
+    "lab/down",
+    "lab/up",
+];
+
+/// Largest images, in bytes. A checker is started for every check and is all that a hostile host could ever use.
+const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
+    ("localhost/fedicensus-checker:latest", 10_000_000),
+    ("localhost/fedicensus-orchestrator:latest", 30_000_000),
+];
+
+/// CI's lab and the port where it publishes: a lab that somebody looks at meanwhile has others.
+const LAB_NAME: &str = "ci";
+const LAB_PORT: &str = "18723";
+
+/// Runs the steps in order, up to the first that fails.
+///
+/// # Errors
+/// The step that failed. Without an engine: at once, before the first step.
+pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
+    let engine = match extent {
+        Extent::Whole => Some(Engine::find()?),
+        Extent::Fast => None,
+    };
+    let before = engine.as_ref().map(Engine::belongings).transpose()?;
+    let mut summary = Summary::default();
+    let mut result = without_engine(root, engine.as_ref(), &mut summary);
+    if let (Some(engine), Some(before)) = (&engine, &before) {
+        result = result.and_then(|()| with_engine(root, engine, &mut summary));
+        // Looked at after a failure too: that is when things are left behind.
+        let left = summary.step("leftovers", || leftovers(engine, before));
+        result = result.and(left);
+    }
+    summary.print()?;
+    result
+}
+
+fn without_engine(
+    root: &Path,
+    engine: Option<&Engine>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    summary.step("fmt", || done(cargo(root, &["fmt", "--all", "--check"])))?;
+    summary.step("clippy", || {
+        done(cargo(
+            root,
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        ))
+    })?;
+    summary.step("doc", || {
+        done(
+            cargo(root, &["doc", "--workspace", "--no-deps", "--locked"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    })?;
+    summary.step("test", || {
+        let mut command = cargo(root, &["test", "--workspace", "--locked"]);
+        match engine {
+            Some(engine) => command.env("FEDICENSUS_TEST_ENGINE", &engine.socket),
+            None => command.env_remove("FEDICENSUS_TEST_ENGINE"),
+        };
+        // The end-to-end tests have a step of their own, after the images.
+        done(
+            command
+                .env_remove("FEDICENSUS_E2E")
+                .env_remove("FEDICENSUS_LAB_ENGINE"),
+        )
+    })?;
+    summary.step("scripts", || {
+        let mut command = Command::new("shellcheck");
+        done(
+            command
+                .args(["--shell=bash", "-x"])
+                .args(SCRIPTS)
+                .current_dir(root),
+        )
+    })?;
+    summary.step("deny", || deny::check(root))
+}
+
+fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::Result<()> {
+    summary.step("images", || {
+        passes(
+            Command::new(root.join("deploy/build"))
+                .arg("--lab")
+                .current_dir(root),
+        )?;
+        sizes(engine)
+    })?;
+    summary.step("end to end", || {
+        let mut command = cargo(
+            root,
+            &[
+                "test",
+                "--package",
+                "tests",
+                "--test",
+                "scenarios",
+                "--locked",
+            ],
+        );
+        done(
+            command
+                .env("FEDICENSUS_E2E", "required")
+                .env("FEDICENSUS_LAB_ENGINE", &engine.socket),
+        )
+    })?;
+    summary.step("lab", || lab(root))
+}
+
+/// The whole of it as an operator starts it: every service by compose, every persona's verdict, the list through nginx.
+fn lab(root: &Path) -> anyhow::Result<Outcome> {
+    let script = |name: &str| {
+        let mut command = Command::new(root.join(name));
+        command
+            .env("FEDICENSUS_LAB_NAME", LAB_NAME)
+            .current_dir(root);
+        command
+    };
+    let up = passes(script("lab/up").args(["--keep-images", "--port", LAB_PORT]));
+    let down = passes(&mut script("lab/down"));
+    up.and(down).map(|()| Outcome::Passed)
+}
+
+/// Cargo, the one that runs us.
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).current_dir(root);
+    command
+}
+
+fn done(mut command: impl std::borrow::BorrowMut<Command>) -> anyhow::Result<Outcome> {
+    passes(command.borrow_mut())?;
+    Ok(Outcome::Passed)
+}
+
+fn sizes(engine: &Engine) -> anyhow::Result<Outcome> {
+    for (image, most) in IMAGE_BYTES_MAX {
+        let text =
+            output(
+                engine
+                    .command()
+                    .args(["image", "inspect", "--format", "{{.Size}}", image]),
+            )?;
+        let size: u64 = text.trim().parse()?;
+        say(&format!("{image}: {:.1} MB", size as f64 / 1e6))?;
+        if size > most {
+            bail!("{image} has {size} bytes; at most {most} are allowed");
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn leftovers(engine: &Engine, before: &Belongings) -> anyhow::Result<Outcome> {
+    let left = engine.belongings()?.left_over(before);
+    if left.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    bail!("left behind: {}", left.join(", "))
+}

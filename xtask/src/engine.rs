@@ -1,0 +1,147 @@
+//! The container engine as CI sees it: which one, its API socket, and what of ours is in it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::step::output;
+
+/// Label on everything of ours; its value is the installation's name.
+const LABEL: &str = "org.fedicensus";
+
+/// An engine that answers.
+pub(crate) struct Engine {
+    program: String,
+    /// Its API socket.
+    pub(crate) socket: PathBuf,
+}
+
+/// Containers, networks and volumes that carry our label: what it is, and whose.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Belongings(BTreeSet<(String, String)>);
+
+impl Engine {
+    /// Docker, else Podman; `ENGINE` and `ENGINE_SOCKET` say otherwise.
+    ///
+    /// # Errors
+    /// When none answers, and what to do about it.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let candidates = match text("ENGINE") {
+            Some(program) => vec![program],
+            None => vec!["docker".to_owned(), "podman".to_owned()],
+        };
+        let mut troubles = Vec::new();
+        for program in candidates {
+            match output(Command::new(&program).args([
+                "version",
+                "--format",
+                "{{.Server.Version}}",
+            ])) {
+                Ok(_) => {
+                    let socket = socket(&program)?;
+                    return Ok(Self { program, socket });
+                }
+                Err(error) => troubles.push(format!("{error:#}")),
+            }
+        }
+        bail!(
+            "no container engine answers: start Docker or Podman, or see that this user may use it; `cargo xtask ci --fast` does without. {}",
+            troubles.join("; ")
+        )
+    }
+
+    /// Its command line client.
+    pub(crate) fn command(&self) -> Command {
+        Command::new(&self.program)
+    }
+
+    /// All of ours that is there now.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub(crate) fn belongings(&self) -> anyhow::Result<Belongings> {
+        let mut found = BTreeSet::new();
+        let format = format!("{{{{.Label \"{LABEL}\"}}}}");
+        for (what, list, name) in [
+            ("container", &["ps", "--all"][..], "{{.Names}}"),
+            ("network", &["network", "ls"], "{{.Name}}"),
+            ("volume", &["volume", "ls"], "{{.Name}}"),
+        ] {
+            let mut command = self.command();
+            command.args(list).args([
+                "--filter",
+                &format!("label={LABEL}"),
+                "--format",
+                &format!("{name} {format}"),
+            ]);
+            for line in output(&mut command)?.lines() {
+                let (name, instance) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+                found.insert((format!("{what} {name}"), instance.to_owned()));
+            }
+        }
+        Ok(Belongings(found))
+    }
+}
+
+impl Belongings {
+    /// What is here and was not `before`, but for what belongs to installations that were there already and go on with their work.
+    pub(crate) fn left_over(&self, before: &Self) -> Vec<String> {
+        let others: BTreeSet<&String> = before.0.iter().map(|(_, instance)| instance).collect();
+        self.0
+            .iter()
+            .filter(|(_, instance)| !others.contains(instance))
+            .map(|(what, instance)| format!("{what} ({instance})"))
+            .collect()
+    }
+}
+
+fn socket(program: &str) -> anyhow::Result<PathBuf> {
+    if let Some(path) = text("ENGINE_SOCKET") {
+        return Ok(path.into());
+    }
+    if let Some(path) =
+        text("DOCKER_HOST").and_then(|address| address.strip_prefix("unix://").map(str::to_owned))
+    {
+        return Ok(path.into());
+    }
+    if program.ends_with("podman") {
+        let directory =
+            text("XDG_RUNTIME_DIR").context("where is Podman's socket? Set ENGINE_SOCKET")?;
+        return Ok(PathBuf::from(directory).join("podman/podman.sock"));
+    }
+    Ok("/var/run/docker.sock".into())
+}
+
+fn text(name: &str) -> Option<String> {
+    std::env::var_os(name)
+        .and_then(|value| value.into_string().ok())
+        .filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn belongings(pairs: &[(&str, &str)]) -> Belongings {
+        Belongings(
+            pairs
+                .iter()
+                .map(|(what, instance)| ((*what).to_owned(), (*instance).to_owned()))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn what_another_installation_starts_meanwhile_is_not_ours() {
+        let before = belongings(&[("volume fedicensus_data", "fedicensus")]);
+        let after = belongings(&[
+            ("volume fedicensus_data", "fedicensus"),
+            ("container check-1", "fedicensus"),
+            ("network ci", "ci"),
+        ]);
+        assert_eq!(after.left_over(&before), ["network ci (ci)"]);
+        assert_eq!(before.left_over(&before), [""; 0]);
+    }
+}
