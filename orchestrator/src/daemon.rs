@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::check::{self, Check, Ended};
 use crate::config::Config;
-use crate::confirm::{Confirm, Doubt};
+use crate::confirm::{Confirm, Doubt, Outcome};
 use crate::due::Due;
 use crate::fault::{Fault, Reach};
 use crate::outage::Outage;
@@ -41,6 +41,10 @@ const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
 
 /// Orders that wait at most; whoever gives one waits for its answer.
 pub const ORDERS_MAX: usize = 16;
+
+/// A host whose failure is in doubt is asked again after this and up to twice as much: when its paces allow it, and while what was shown to
+/// work still does.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// At its end the daemon gives the hosts in flight back; what is not written by then is found in flight at the next start.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
@@ -69,6 +73,7 @@ pub enum Order {
 /// All that can wake the daemon.
 enum Wake {
     Tick,
+    Due,
     Shutdown,
     CheckEnded(Finished),
     Written(writes::Outcome),
@@ -90,6 +95,24 @@ enum InDoubt {
     Verdict(Box<Record>, Verdict),
     /// A fault of this one check: counted against the host only when others are checked well.
     Fault(Box<Record>, String),
+}
+
+impl InDoubt {
+    fn record(&self) -> &Record {
+        match self {
+            Self::Verdict(record, _) | Self::Fault(record, _) => record,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Verdict(_, verdict) => {
+                let (word, reason) = crate::explain::verdict_words(verdict);
+                format!("{word} {reason}").trim().to_owned()
+            }
+            Self::Fault(_, note) => note.clone(),
+        }
+    }
 }
 
 /// The trusted daemon.
@@ -114,6 +137,7 @@ pub struct Daemon {
     next_dump: Timestamp,
     clock_offset_ms: i64,
     started: tokio::time::Instant,
+    ticker: tokio::time::Interval,
 }
 
 impl Daemon {
@@ -154,6 +178,8 @@ impl Daemon {
         let seeds = seeds.collect();
         tools.writer.add_now(seeds, now).await?;
         let started = tokio::time::Instant::now();
+        let mut ticker = tokio::time::interval(TICK);
+        ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok(Self {
             due: Due::new(),
             checks: JoinSet::new(),
@@ -170,6 +196,7 @@ impl Daemon {
             next_dump: now,
             clock_offset_ms: now.0,
             started,
+            ticker,
             tools,
             store,
             config,
@@ -186,6 +213,8 @@ impl Daemon {
             self.show();
             match self.wake(&shutdown).await {
                 Wake::Tick => self.tick().await,
+                // The loop takes what is due each time round.
+                Wake::Due => {}
                 Wake::CheckEnded(finished) => self.conclude(finished),
                 Wake::Written(outcome) => self.written(outcome)?,
                 Wake::Dumped(outcome) => self.dumped(outcome),
@@ -199,15 +228,13 @@ impl Daemon {
     }
 
     async fn wake(&mut self, shutdown: &CancellationToken) -> Wake {
+        let waits_for_due = self.room() > 0 && !self.outage.is_on();
         let until_due = self.due.look_at().since(self.tools.now());
-        let tick = if self.room() > 0 && !self.outage.is_on() {
-            TICK.min(until_due)
-        } else {
-            TICK
-        };
         tokio::select! {
             biased;
             () = shutdown.cancelled() => Wake::Shutdown,
+            // Before all that comes in a steady stream: a busy census must still publish.
+            _ = self.ticker.tick() => Wake::Tick,
             Some(outcome) = self.writes.join_next() => match outcome {
                 Ok(outcome) => Wake::Written(outcome),
                 Err(_panicked) => Wake::Tick,
@@ -221,7 +248,7 @@ impl Daemon {
                 Err(_panicked) => Wake::Tick,
             },
             Some(order) = self.orders.recv() => Wake::Order(order),
-            () = tokio::time::sleep(tick) => Wake::Tick,
+            () = tokio::time::sleep(until_due), if waits_for_due => Wake::Due,
         }
     }
 
@@ -277,14 +304,16 @@ impl Daemon {
                 tracing::info!(%host, check.id = %check.id, verdict = word, reason, duration_ms, "checked");
                 self.live.count(word, now);
                 if let Some(witness) = witness {
-                    let confirmed = self.confirm.alive(witness, now);
-                    confirmed
-                        .into_iter()
-                        .for_each(|failure| self.settle_confirmed(failure));
+                    for (failure, outcome) in self.confirm.alive(&host, witness, now) {
+                        match outcome {
+                            Outcome::Counts => self.settle_confirmed(failure),
+                            Outcome::AskAgain => self.ask_again(failure, now),
+                        }
+                    }
                 }
                 if verdict.is_failing() {
-                    check.step(|| format!("verdict: {word} {reason}; it counts once a later check has come out alive"));
-                    self.doubt(InDoubt::Verdict(record, verdict), doubt, now);
+                    check.step(|| format!("verdict: {word} {reason}; it counts once other hosts have come out alive"));
+                    self.doubt(InDoubt::Verdict(record, verdict), doubt, check.began, now);
                 } else {
                     check.step(|| format!("verdict: {word} {reason}"));
                     self.write(host, writes::Write::Settle(record, verdict));
@@ -328,19 +357,31 @@ impl Daemon {
                         families: Vec::new(),
                         dns: false,
                     },
+                    check.began,
                     now,
                 );
             }
         }
     }
 
-    fn doubt(&mut self, failure: InDoubt, doubt: Doubt, now: Timestamp) {
-        if let Some(oldest) = self.confirm.fail(failure, doubt, now) {
+    fn doubt(&mut self, failure: InDoubt, doubt: Doubt, began: Timestamp, now: Timestamp) {
+        let host = failure.record().host.clone();
+        if let Some(oldest) = self.confirm.fail(host, failure, doubt, began, now) {
             self.drop_unconfirmed(oldest);
         }
     }
 
-    /// A later check came out alive, so it was them.
+    /// Others have lived, but not close enough to tell an outage of ours from its failure.
+    fn ask_again(&mut self, failure: InDoubt, now: Timestamp) {
+        let note = format!(
+            "failed once ({}); asked again, now that another host has answered",
+            failure.words()
+        );
+        let due = now.plus(writes::spread(ASK_AGAIN_AFTER, self.tools.dice.jitter()));
+        self.give_back(failure.record().host.clone(), due, &note);
+    }
+
+    /// Others have lived close by, or it failed again after others had lived: it was them.
     fn settle_confirmed(&mut self, failure: InDoubt) {
         match failure {
             InDoubt::Verdict(record, verdict) => {
@@ -355,16 +396,11 @@ impl Daemon {
 
     /// Nobody came out alive in time, so it may have been us.
     fn drop_unconfirmed(&mut self, failure: InDoubt) {
-        match failure {
-            InDoubt::Verdict(record, verdict) => {
-                let (word, reason) = crate::explain::verdict_words(&verdict);
-                self.give_back_soon(
-                    record.host,
-                    &format!("not counted, because no other host answered: {word} {reason}"),
-                );
-            }
-            InDoubt::Fault(record, note) => self.give_back_soon(record.host, &note),
-        }
+        let note = format!(
+            "not counted, because no other host answered: {}",
+            failure.words()
+        );
+        self.give_back_soon(failure.record().host.clone(), &note);
     }
 
     async fn tick(&mut self) {

@@ -3,6 +3,7 @@
 use census::listing::is_listed;
 use census::state::{OptedOutBy, ParkedWhy, Record, State, Verdict};
 use census::time::{Calendar, Timestamp};
+use census::transition::Entry;
 use gateway::control::Deferral;
 use protocol::{DeadReason, Host};
 use serde::Serialize;
@@ -23,8 +24,10 @@ pub struct Explanation {
     pub why: String,
     /// The last verdict in one word.
     pub verdict: Option<String>,
-    /// And its reason.
+    /// Its reason in the wire's word.
     pub reason: Option<String>,
+    /// Its reason with all that was kept of it.
+    pub detail: Option<String>,
     /// NodeInfo's software name.
     pub software: Option<String>,
     /// NodeInfo's software version.
@@ -66,7 +69,8 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
         listed,
         why: why(record, stored.target_is_alive, listed, now, calendar),
         verdict: last.map(|entry| entry.verdict.clone()),
-        reason: last.and_then(|entry| entry.reason.clone()),
+        reason: last.and_then(bare_reason),
+        detail: last.and_then(|entry| entry.reason.clone()),
         software: record.software.clone(),
         version: record.version.clone(),
         last_alive: record.last_alive.map(rfc3339),
@@ -107,6 +111,7 @@ pub fn explain_unknown(host: &Host, forgotten: bool) -> Explanation {
         why: why.to_owned(),
         verdict: None,
         reason: None,
+        detail: None,
         software: None,
         version: None,
         last_alive: None,
@@ -216,6 +221,12 @@ pub fn reason_word(reason: DeadReason) -> String {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
     }
+}
+
+/// The word of an entry's reason, without what was kept besides: a status, a target.
+pub fn bare_reason(entry: &Entry) -> Option<String> {
+    let text = entry.reason.as_ref()?;
+    text.split([' ', ',']).next().map(str::to_owned)
 }
 
 /// Why a host was put off, in words.

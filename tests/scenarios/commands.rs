@@ -81,7 +81,7 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
-    let mut world = World::prepare(Options::new(&[])).await?;
+    let world = World::prepare(Options::new(&[])).await?;
     let cases: [(&[(&str, &str)], &[&str], i32, &str); 6] = [
         (
             &[("lab_reserved_suffixes", "false"), ("contact", "")],
@@ -116,13 +116,7 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
         (&[], &["check", "not a name"], 2, "not a name"),
     ];
     for (settings, command, code, message) in cases {
-        let before: Vec<_> = settings.to_vec();
-        let mut changed = Vec::new();
-        for (key, value) in before {
-            changed.push((key, world.setting(key)));
-            world.set(key, value);
-        }
-        let output = world.command(command)?;
+        let output = world.command_with(settings, command)?;
         let stderr = text(&output.stderr);
         assert_eq!(
             output.status.code(),
@@ -134,9 +128,6 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
             "{settings:?} {command:?}: {stderr}"
         );
         assert!(!stderr.contains("panicked"), "{stderr}");
-        for (key, value) in changed {
-            world.set(key, &value);
-        }
     }
     Ok(())
 }

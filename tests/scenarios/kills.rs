@@ -12,6 +12,8 @@ async fn in_the_middle() -> anyhow::Result<World> {
     let mut options = Options::new(&["seed.lab.test"]);
     options.seeds = lab::crowd::Crowd::new(CROWD, 1).names().collect();
     options.crowd = CROWD;
+    // What was interrupted is asked again within seven seconds.
+    options.interval_divisor = 500;
     let world = World::start(options).await?;
     world
         .until("checks are under way", SOON, |world| {

@@ -34,32 +34,33 @@ fn states(world: &World) -> anyhow::Result<BTreeMap<String, u64>> {
         .collect())
 }
 
-fn deferred(world: &World) -> anyhow::Result<u32> {
+/// How many have run into the trouble: their failures wait for confirmation, or they were put off.
+fn troubled(world: &World) -> anyhow::Result<u64> {
     let mut noted = 0;
     for name in lab::crowd::Crowd::new(CROWD, 1).names() {
-        noted += u32::from(
+        noted += u64::from(
             world
                 .host(&name)?
                 .is_some_and(|stored| stored.last_note.is_some()),
         );
     }
-    Ok(noted)
+    Ok(noted + world.status()?["daemon"]["waiting"].as_u64().unwrap_or(0))
 }
 
 /// Plays `trouble` instead of every address in the names file, until everybody has run into it; gives the old file back afterwards.
 async fn while_dns_plays(world: &World, trouble: &str) -> anyhow::Result<()> {
     let names = world.path("lab/names");
     let sound = std::fs::read_to_string(&names)?;
-    let troubled: String = sound
+    let played: String = sound
         .lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split_whitespace().next())
         .map(|name| format!("{name} {trouble}\n"))
         .collect();
-    replace(world, &troubled)?;
+    replace(world, &played)?;
     world
         .until("most of the crowd ran into it", SOON, |world| {
-            Ok(deferred(world)? > CROWD / 2)
+            Ok(troubled(world)? > u64::from(CROWD / 2))
         })
         .await?;
     assert_eq!(

@@ -287,7 +287,7 @@ fn as_asked(spec: &Spec) -> ProbeReport {
         no_new_privileges: true,
         seccomp: 2,
         memory_max_bytes: Some(limits.memory_bytes.into()),
-        swap_max_bytes: Some(limits.memory_bytes.into()),
+        swap_max_bytes: Some(0),
         pids_max: Some(limits.pids_max.into()),
         cpu_max: Some(f64::from(limits.cpu_milli) / 1000.0),
         nofile: limits.nofile.into(),

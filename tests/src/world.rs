@@ -237,6 +237,25 @@ impl World {
         Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
     }
 
+    /// Runs a command with some settings changed.
+    ///
+    /// # Errors
+    /// When it can't be run.
+    pub fn command_with(
+        &self,
+        settings: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> anyhow::Result<Output> {
+        let changed = settings
+            .iter()
+            .map(|(key, value)| (format!("FEDICENSUS_{}", key.to_uppercase()), value));
+        Ok(self
+            .program(arguments)?
+            .envs(changed)
+            .stdin(Stdio::null())
+            .output()?)
+    }
+
     fn program(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(program("fedicensus")?);
         command.args(arguments).env_clear().envs(&self.environment);

@@ -12,7 +12,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::control::{self, Answer, Request};
 use crate::daemon::LiveState;
-use crate::explain::{Explanation, explain as explain_stored, explain_unknown};
+use crate::explain::{Explanation, bare_reason, explain as explain_stored, explain_unknown};
 use crate::status::{self, Door};
 
 /// A part that does not answer in this time is not healthy.
@@ -220,16 +220,12 @@ pub(super) fn hosts(config: &Config) -> anyhow::Result<u8> {
     let mut separator = "[\n";
     let mut failed = None;
     reader.each(|record, last| {
-        let detail = last.and_then(|entry| entry.reason.clone());
         let row = Row {
             host: record.host.clone(),
             state: record.state.name().as_str(),
             verdict: last.map(|entry| entry.verdict.clone()),
-            reason: detail
-                .as_ref()
-                .and_then(|detail| detail.split([' ', ',']).next())
-                .map(str::to_owned),
-            detail,
+            reason: last.and_then(bare_reason),
+            detail: last.and_then(|entry| entry.reason.clone()),
             software: record.software.clone(),
             hidden: record.hidden,
         };
