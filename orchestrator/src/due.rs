@@ -19,6 +19,12 @@ pub struct Due {
     look_at: Timestamp,
 }
 
+impl Default for Due {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Due {
     /// Asks at once.
     pub fn new() -> Self {

@@ -82,7 +82,14 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
     let world = World::prepare(Options::new(&[])).await?;
-    let cases: [(&[(&str, &str)], &[&str], i32, &str); 6] = [
+    /// Settings, command, exit code, and what the line says.
+    type Case<'case> = (
+        &'case [(&'case str, &'case str)],
+        &'case [&'case str],
+        i32,
+        &'case str,
+    );
+    let cases: [Case<'_>; 6] = [
         (
             &[("lab_reserved_suffixes", "false"), ("contact", "")],
             &["run"],

@@ -36,10 +36,6 @@ pub enum Engine {
 
 impl Engine {
     /// The engine that the environment names in `FEDICENSUS_LAB_ENGINE`; plain processes when it names none.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests are told of an engine by their environment"
-    )]
     pub fn from_environment() -> Self {
         std::env::var_os("FEDICENSUS_LAB_ENGINE")
             .map_or(Self::Process, |socket| Self::Socket(socket.into()))

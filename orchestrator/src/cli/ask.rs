@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use census::state::Record;
 use protocol::Host;
 use tokio_util::sync::CancellationToken;
 
@@ -223,40 +224,40 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         }
     };
     let (ended, ()) = tokio::join!(running, showing);
-    let code = match ended {
+    let code = settle_alone(&taken.record, ended, &tools).await?;
+    shutdown.cancel();
+    store.close();
+    Ok(code)
+}
+
+async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::Result<u8> {
+    let give_back = || tools.writer.release(&record.host, tools.again_soon(), None);
+    match ended {
         Ended::Verdict { verdict, .. } => {
             let (word, reason) = verdict_words(&verdict);
             if verdict.is_failing() {
                 say(&format!(
                     "verdict: {word} {reason} (not counted: only a running census can confirm a failure)"
                 ));
-                tools
-                    .writer
-                    .release(&host, tools.again_soon(), None)
-                    .await?;
+                give_back().await?;
             } else {
                 say(&format!("verdict: {word} {reason}"));
-                settle(&taken.record, &verdict, &tools).await?;
+                settle(record, &verdict, tools).await?;
             }
-            OK
+            Ok(OK)
         }
-        other => {
-            tools
-                .writer
-                .release(&host, tools.again_soon(), None)
-                .await?;
-            match other {
-                Ended::Fault(fault) => complain(
-                    &format!("a fault of ours, nothing counted: {fault}"),
-                    UNAVAILABLE,
-                ),
-                _ => complain("no verdict: put off or offline", FAILED),
-            }
+        Ended::Fault(fault) => {
+            give_back().await?;
+            Ok(complain(
+                &format!("a fault of ours, nothing counted: {fault}"),
+                UNAVAILABLE,
+            ))
         }
-    };
-    shutdown.cancel();
-    store.close();
-    Ok(code)
+        Ended::Deferred { .. } | Ended::Offline => {
+            give_back().await?;
+            Ok(complain("no verdict: put off or offline", FAILED))
+        }
+    }
 }
 
 /// The daemon, or the database itself.
