@@ -140,6 +140,7 @@ fn why(
         State::Parked { why: ParkedWhy::InvalidName } => "its name was valid once and no longer is".to_owned(),
         State::Parked { why: ParkedWhy::Moderator } => "a moderator of this census holds it".to_owned(),
         _ if record.hidden => "it asks to be left out of statistics".to_owned(),
+        State::Discovered if record.refuses => "somebody is there, who has refused to talk to us so far".to_owned(),
         State::Discovered => "it was never judged yet".to_owned(),
         State::Dying { gone: true, .. } => "it answered 410 Gone".to_owned(),
         State::Dead => "it has not answered as an instance for too long".to_owned(),

@@ -133,6 +133,10 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
                 "--test",
                 "scenarios",
                 "--locked",
+                "--",
+                // The step after this one has every persona checked in containers.
+                "--skip",
+                "personas",
             ],
         );
         done(
@@ -141,11 +145,11 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
                 .env("FEDICENSUS_LAB_ENGINE", &engine.socket),
         )
     })?;
-    summary.step("lab", || lab(root))
+    summary.step("lab", || lab(root, engine))
 }
 
 /// The whole of it as an operator starts it: every service by compose, every persona's verdict, the list through nginx.
-fn lab(root: &Path) -> anyhow::Result<Outcome> {
+fn lab(root: &Path, engine: &Engine) -> anyhow::Result<Outcome> {
     let script = |name: &str| {
         let mut command = Command::new(root.join(name));
         command
@@ -154,8 +158,42 @@ fn lab(root: &Path) -> anyhow::Result<Outcome> {
         command
     };
     let up = passes(script("lab/up").args(["--keep-images", "--port", LAB_PORT]));
+    let confined = up.and_then(|()| parts_are_confined(engine));
     let down = passes(&mut script("lab/down"));
-    up.and(down).map(|()| Outcome::Passed)
+    confined.and(down).map(|()| Outcome::Passed)
+}
+
+/// Invariant I1's other half: the parts that hold the database and the engine's socket have no network, and no part can write or gain anything.
+fn parts_are_confined(engine: &Engine) -> anyhow::Result<()> {
+    let label = format!("label=org.fedicensus=fedicensus-{LAB_NAME}");
+    let format = "{{.Name}} {{.HostConfig.NetworkMode}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}}";
+    let ids = output(engine.command().args([
+        "ps",
+        "-q",
+        "--filter",
+        &label,
+        "--filter",
+        "label=com.docker.compose.service",
+    ]))?;
+    let mut without_network = 0;
+    for id in ids.lines() {
+        let line = output(engine.command().args(["inspect", "--format", format, id]))?;
+        say(line.trim())?;
+        if !line.contains(" true [ALL] ") || !line.contains("no-new-privileges") {
+            bail!("a part is not read-only, or has capabilities or may gain some: {line}");
+        }
+        let inner = ["orchestrator", "launcher"]
+            .iter()
+            .any(|part| line.contains(part));
+        if inner && !line.contains(" none ") {
+            bail!("this part must have no network: {line}");
+        }
+        without_network += u32::from(inner);
+    }
+    if without_network != 2 {
+        bail!("orchestrator and launcher were not both there: {ids}");
+    }
+    Ok(())
 }
 
 /// Cargo, the one that runs us.

@@ -336,6 +336,13 @@ fn floods(table: &mut Table) {
         wanted.clone(),
         interim,
     );
+    // Whichever ends first: the gateway's budget of bytes, or the checker's patience.
+    let wanted = Expectation::dead(&[
+        DeadReason::Budget,
+        DeadReason::Http,
+        DeadReason::Timeout,
+        DeadReason::Deadline,
+    ]);
     let endless = vec![Act::Repeat(
         Bytes::from("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(1000)),
         Duration::ZERO,
