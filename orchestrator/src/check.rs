@@ -25,6 +25,10 @@ use crate::tools::Tools;
 /// needs to create, start, kill and remove is in it.
 const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 60);
 
+/// Longest wait for a place among the containers, with the host's connection open: two slow checks in each place before it. The gateway keeps an
+/// unused way for longer than that.
+const PLACE_WITHIN: Duration = Duration::from_secs(120);
+
 /// One look at one host.
 #[derive(Debug)]
 pub struct Check {
@@ -105,8 +109,11 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
         Way::Closed(ended) => return Ok(ended),
     };
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    let Ok(_place) = tools.places.acquire().await else {
-        return Err(Fault::Overdue);
+    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, tools.places.acquire()).await else {
+        return Ok(Ended::Deferred {
+            why: Deferral::Full,
+            retry_after: PLACE_WITHIN,
+        });
     };
     let container = tools
         .launcher
@@ -134,6 +141,10 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
         &escaped(&told.stderr, STDERR_BYTES_KEPT),
     )?;
     log_oddities(check, &told);
+    let witness = Witness {
+        lived: told.lived.unwrap_or(witness.lived),
+        ..witness
+    };
     let alive = matches!(verdict, Verdict::Alive { .. });
     let doubt = Doubt {
         families: vec![witness.family],
@@ -149,6 +160,8 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
 /// What a container told us.
 struct Told {
     report: Report,
+    /// When it said `alive`.
+    lived: Option<Timestamp>,
     /// Nothing when we ended it for a breach.
     end: Option<End>,
     stderr: Vec<u8>,
@@ -164,6 +177,7 @@ async fn listen(
     let mut report = Report::new(check.host.clone());
     let mut lines = Lines::default();
     let mut stderr = Stderr::default();
+    let mut lived = None;
     let end = loop {
         let frame = tokio::select! {
             frame = container.next() => frame.map_err(Fault::Launcher)?,
@@ -180,6 +194,9 @@ async fn listen(
             }
             Frame::Fault(fault) => return Err(Fault::Launch(fault)),
         };
+        if lived.is_none() && report.is_alive() {
+            lived = Some(tools.now());
+        }
         if let Some(breach) = breach {
             report.broken_by(breach);
             break None;
@@ -196,6 +213,7 @@ async fn listen(
     });
     Ok(Told {
         report,
+        lived,
         end,
         stderr: stderr.kept,
     })

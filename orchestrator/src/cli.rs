@@ -255,7 +255,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 fn start_log(values: &Values) -> Result<(), ConfigError> {
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(values.log());
+    let filter = values.log()?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

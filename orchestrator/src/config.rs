@@ -21,6 +21,9 @@ pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
 /// Most bytes of a settings file; a full one with comments is below 8 KiB.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
+/// Hosts opened for each place among the containers: whoever is opened waits for a place with a connection open.
+const OPENS_PER_CHECK_MAX: u64 = 8;
+
 /// Port of a resolver that is given without one.
 const DNS_PORT: u16 = 53;
 
@@ -185,10 +188,17 @@ impl Values {
     }
 
     /// The filter of the log.
-    pub fn log(&self) -> String {
-        self.0
-            .get("log")
-            .map_or_else(|| "info".to_owned(), |(value, _)| value.clone())
+    ///
+    /// # Errors
+    /// When it is no level and no filter of `module=level` parts: a mistyped level would otherwise silence everything.
+    pub fn log(&self) -> Result<tracing_subscriber::EnvFilter, ConfigError> {
+        self.parse("log", |text| {
+            let known = |part: &str| part.rsplit('=').next().unwrap_or(part).parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+            if !list(text).all(known) {
+                return Err("must be error, warn, info, debug or trace, or a filter such as `info,gateway=debug`".to_owned());
+            }
+            tracing_subscriber::EnvFilter::try_new(text).map_err(|error| error.to_string())
+        })
     }
 
     /// Whether the log is JSON.
@@ -215,7 +225,7 @@ impl Config {
         };
         let suffix_list = values.parse("suffix_list", path_or_none)?;
         let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
-        let opens_max = values.parse("opens_max", |text| number(text, checks_max, 512))?;
+        let opens_max = opens_max(values)?;
         Ok(Self {
             contact: values.parse("contact", contact)?,
             seeds: values.parse("seeds", hosts)?,
@@ -287,6 +297,18 @@ impl Config {
     }
 }
 
+fn opens_max(values: &Values) -> Result<u64, ConfigError> {
+    let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
+    values.parse("opens_max", |text| match text {
+        "" => Ok(checks_max.saturating_mul(4)),
+        text => number(
+            text,
+            checks_max,
+            checks_max.saturating_mul(OPENS_PER_CHECK_MAX),
+        ),
+    })
+}
+
 fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
     let directory = values.parse("egress_dir", path)?;
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
@@ -318,7 +340,7 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
         control_socket: values.parse("gateway_socket", path)?,
         egress_root: values.parse("egress_dir", path)?,
         resolvers: values.parse("resolvers", resolvers)?,
-        open_max: values.parse("opens_max", |text| small(text, 1, 512))?,
+        open_max: u32::try_from(opens_max(values)?).unwrap_or(u32::MAX),
         deny_addresses: values.parse("deny_addresses", |text| {
             list(text)
                 .map(|item| {

@@ -5,7 +5,7 @@
 //! should be asked. Pure: the time is handed in.
 //!
 //! One later witness is not enough: the first host that answers after an outage of ours would confirm all that failed during it. So a failure
-//! counts when others lived *close before and close after* it, or when its host fails again after another one had lived: an outage would have
+//! counts when others lived *all along*, from before it began until after it ended, or when its host fails again after another one had lived: an outage would have
 //! to hit that host twice, with an end between. Decision record 0003.
 //!
 //! A witness counts only if it *began* after the failure ended: a check that was under way when the network went may still end alive.
@@ -23,8 +23,8 @@ pub const CONFIRM_WITHIN: Duration = Duration::from_secs(120);
 /// Nobody has answered for this long: ask a canary (design §3, I5).
 pub const CANARY_AFTER: Duration = Duration::from_secs(60);
 
-/// Others lived this close before and after a failure: no outage of ours that is worth the name fits between. A census of a few thousand
-/// hosts has such neighbours for most failures, and then asks nobody twice.
+/// Others lived all along when no two of them lived further apart than this: no outage of ours that is worth the name fits between. A census of
+/// some ten thousand hosts has such company for most failures, and then asks nobody twice.
 pub const CLOSE: Duration = Duration::from_secs(5);
 
 /// A host that failed once is remembered for this long; by then it was asked again.
@@ -45,8 +45,10 @@ pub struct Doubt {
 /// What a check that ended alive shows to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
-    /// When its egress was asked for.
+    /// When its egress was asked for, and its name looked up.
     pub began: Timestamp,
+    /// When it said `alive`: what came after, such as peers, shows nothing.
+    pub lived: Timestamp,
     /// The family of its address.
     pub family: Family,
     /// Its name was looked up in DNS, not in the gateway's cache.
@@ -66,44 +68,55 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Confirm<T> {
     waiting: VecDeque<Waiting<T>>,
-    /// Hosts that failed once, when others had not lived close by, and since when.
+    /// Hosts that failed once, when others had not lived all along, and since when.
     suspects: HashMap<Host, Timestamp>,
-    last: Last,
+    shown: Shown,
+    last_alive: Timestamp,
     last_canary: Timestamp,
 }
 
-/// When a check last ended alive.
+/// When what was last shown to work, and since when without a gap.
 #[derive(Debug, Clone, Copy)]
-struct Last {
-    any: Timestamp,
-    v4: Timestamp,
-    v6: Timestamp,
-    fresh: Timestamp,
+struct Shown {
+    any: Run,
+    v4: Run,
+    v6: Run,
+    fresh: Run,
+}
+
+/// Moments at which something was shown to work, each within [`CLOSE`] of the one before.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    since: Timestamp,
+    last: Timestamp,
 }
 
 #[derive(Debug)]
 struct Waiting<T> {
     host: Host,
     failure: T,
+    /// What its check relied on.
+    asked: Doubt,
+    /// What of that nobody has shown to work since.
     doubt: Doubt,
+    began: Timestamp,
     ended: Timestamp,
-    lived_close_before: bool,
 }
 
 impl<T> Confirm<T> {
     /// Nothing in doubt yet; nobody has answered since `now`.
     pub fn new(now: Timestamp) -> Self {
-        let never = now.minus(CANARY_AFTER);
         Self {
             waiting: VecDeque::new(),
             suspects: HashMap::new(),
-            last: Last {
-                any: now,
-                v4: never,
-                v6: never,
-                fresh: never,
+            shown: Shown {
+                any: Run::NONE,
+                v4: Run::NONE,
+                v6: Run::NONE,
+                fresh: Run::NONE,
             },
-            last_canary: never,
+            last_alive: now,
+            last_canary: now.minus(CANARY_AFTER),
         }
     }
 
@@ -116,13 +129,13 @@ impl<T> Confirm<T> {
         began: Timestamp,
         now: Timestamp,
     ) -> Option<T> {
-        let lived_close_before = self.last.had(&doubt, began.minus(CLOSE));
         self.waiting.push_back(Waiting {
             host,
             failure,
+            asked: doubt.clone(),
             doubt,
+            began,
             ended: now,
-            lived_close_before,
         });
         if self.waiting.len() > WAITING_MAX {
             self.waiting.pop_front().map(|waiting| waiting.failure)
@@ -133,7 +146,8 @@ impl<T> Confirm<T> {
 
     /// A check of `host` came out alive: the failures that this decides come back.
     pub fn alive(&mut self, host: &Host, witness: Witness, now: Timestamp) -> Vec<(T, Outcome)> {
-        self.last.lived(witness, now);
+        self.last_alive = now;
+        self.shown.by(witness);
         self.suspects.remove(host);
         let mut decided = Vec::new();
         for mut waiting in std::mem::take(&mut self.waiting) {
@@ -148,7 +162,7 @@ impl<T> Confirm<T> {
                 && waiting.doubt.families.is_empty()
                 && !waiting.doubt.dns;
             if shown {
-                let outcome = self.judge(&waiting, witness, now);
+                let outcome = self.judge(&waiting, now);
                 decided.push((waiting.failure, outcome));
             } else {
                 self.waiting.push_back(waiting);
@@ -157,10 +171,12 @@ impl<T> Confirm<T> {
         decided
     }
 
-    fn judge(&mut self, waiting: &Waiting<T>, witness: Witness, now: Timestamp) -> Outcome {
-        let lived_close_after = witness.began <= waiting.ended.plus(CLOSE);
+    fn judge(&mut self, waiting: &Waiting<T>, now: Timestamp) -> Outcome {
+        let others_lived_all_along = self
+            .shown
+            .spans(&waiting.asked, waiting.began, waiting.ended);
         let failed_before = self.suspects.remove(&waiting.host).is_some();
-        if failed_before || (waiting.lived_close_before && lived_close_after) {
+        if failed_before || others_lived_all_along {
             return Outcome::Counts;
         }
         if self.suspects.len() < WAITING_MAX {
@@ -184,8 +200,8 @@ impl<T> Confirm<T> {
 
     /// Whether a canary should be asked now; says so at most once a minute.
     pub fn wants_canary(&mut self, now: Timestamp) -> bool {
-        let quiet =
-            now.since(self.last.any) >= CANARY_AFTER && now.since(self.last_canary) >= CANARY_AFTER;
+        let quiet = now.since(self.last_alive) >= CANARY_AFTER
+            && now.since(self.last_canary) >= CANARY_AFTER;
         let wanted = quiet && !self.waiting.is_empty();
         if wanted {
             self.last_canary = now;
@@ -199,25 +215,45 @@ impl<T> Confirm<T> {
     }
 }
 
-impl Last {
-    fn lived(&mut self, witness: Witness, now: Timestamp) {
-        self.any = now;
+impl Shown {
+    fn by(&mut self, witness: Witness) {
+        self.any.add(witness.lived);
         match witness.family {
-            Family::V4 => self.v4 = now,
-            Family::V6 => self.v6 = now,
+            Family::V4 => self.v4.add(witness.lived),
+            Family::V6 => self.v6.add(witness.lived),
         }
         if witness.fresh {
-            self.fresh = now;
+            self.fresh.add(witness.began);
         }
     }
 
-    /// Whether everything in doubt was shown to work at `since` or later.
-    fn had(&self, doubt: &Doubt, since: Timestamp) -> bool {
-        let families = doubt.families.iter().all(|family| match family {
-            Family::V4 => self.v4 >= since,
-            Family::V6 => self.v6 >= since,
+    /// Whether all that was relied on was shown to work without a gap from before `began` until after `ended`.
+    fn spans(&self, asked: &Doubt, began: Timestamp, ended: Timestamp) -> bool {
+        let spans = |run: &Run| run.since <= began && ended <= run.last;
+        let families = asked.families.iter().all(|family| match family {
+            Family::V4 => spans(&self.v4),
+            Family::V6 => spans(&self.v6),
         });
-        self.any >= since && families && (!doubt.dns || self.fresh >= since)
+        spans(&self.any) && families && (!asked.dns || spans(&self.fresh))
+    }
+}
+
+impl Run {
+    /// Nothing was shown yet.
+    const NONE: Self = Self {
+        since: Timestamp(i64::MAX),
+        last: Timestamp(i64::MIN),
+    };
+
+    fn add(&mut self, at: Timestamp) {
+        if at < self.last {
+            // A slow check that began earlier: the run holds without it.
+            return;
+        }
+        if at > self.last.plus(CLOSE) || self.last == Self::NONE.last {
+            self.since = at;
+        }
+        self.last = at;
     }
 }
 

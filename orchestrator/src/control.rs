@@ -226,21 +226,25 @@ impl Handler {
                 OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),
             };
         }
-        Ok(
-            match writer
-                .opt_out(host, by.into(), now)
+        let outcome = writer
+            .opt_out(host, by.into(), now)
+            .await
+            .map_err(in_words)?;
+        if let Some((orders, _)) = &self.daemon {
+            orders
+                .send(Order::LeaveAlone { host: host.clone() })
                 .await
-                .map_err(in_words)?
-            {
-                OptOut::Done => {
-                    format!("{host} opted out by {who}: off the next dump, and never asked again")
-                }
-                OptOut::Stands { by } => format!(
-                    "{host} opted out already, by {}: nothing to do",
-                    by.as_str()
-                ),
-            },
-        )
+                .map_err(|_ended| ENDING.to_owned())?;
+        }
+        Ok(match outcome {
+            OptOut::Done => {
+                format!("{host} opted out by {who}: off the next dump, and never asked again")
+            }
+            OptOut::Stands { by } => format!(
+                "{host} opted out already, by {}: nothing to do",
+                by.as_str()
+            ),
+        })
     }
 
     async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
@@ -297,15 +301,11 @@ fn in_words(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Serves the control socket until `shutdown`.
+/// Makes the control socket.
 ///
 /// # Errors
-/// When the socket can't be made.
-pub async fn serve(
-    path: &Path,
-    handler: Handler,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
+/// When it can't be made: its path is too long, or its directory can't be written.
+pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
     // The database's lock is held, so a socket that is there is a former life's.
     std::fs::remove_file(path)
         .or_else(|error| {
@@ -319,6 +319,18 @@ pub async fn serve(
     let listener = UnixListener::bind(path)
         .with_context(|| format!("cannot make the control socket {}", path.display()))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Serves the control socket until `shutdown`.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub async fn serve(
+    listener: UnixListener,
+    handler: Handler,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else {

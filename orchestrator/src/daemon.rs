@@ -2,49 +2,46 @@
 //!
 //! It takes what is due (①), runs checks (② to ④), keeps failures in doubt until they are confirmed, settles (⑤, ⑥) and publishes (⑦).
 
+mod dumps;
 mod live;
+mod verdicts;
 mod writes;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use census::state::{Record, Verdict};
+use census::state::{ParkedWhy, Record, Verdict};
 use census::time::Timestamp;
 use dump::Force;
 use protocol::Host;
 use store::{Store, StoreError, Taken};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::check::{self, Check, Ended};
 use crate::config::Config;
-use crate::confirm::{Confirm, Doubt, Outcome};
+use crate::confirm::Confirm;
 use crate::due::Due;
-use crate::fault::{Fault, Reach};
+use crate::fault::Fault;
 use crate::outage::Outage;
-use crate::publish::{PublishError, publish};
+use crate::publish::PublishError;
 use crate::tools::Tools;
+
+use dumps::Dumps;
 
 pub use live::{Live, LiveState};
 
 /// The loop looks around at least this often: for what has waited too long, for outages, for the dump.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A dump that failed is tried again after this.
-const DUMP_AGAIN_AFTER: Duration = Duration::from_secs(300);
-
 /// A clock that moved this much against the monotonic one has been set.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
 
 /// Orders that wait at most; whoever gives one waits for its answer.
 pub const ORDERS_MAX: usize = 16;
-
-/// A host whose failure is in doubt is asked again after this and up to twice as much: when its paces allow it, and while what was shown to
-/// work still does.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// At its end the daemon gives the hosts in flight back; what is not written by then is found in flight at the next start.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
@@ -54,6 +51,11 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 pub enum Order {
     /// Names came in: look for what is due.
     Look,
+    /// The host opted out by word of mouth.
+    LeaveAlone {
+        /// The host.
+        host: Host,
+    },
     /// Check this host now and tell each step; the channel closes at the end.
     Check {
         /// The host.
@@ -123,7 +125,8 @@ pub struct Daemon {
     config: Config,
     due: Due,
     checks: JoinSet<Finished>,
-    in_flight: HashSet<Host>,
+    /// With the task that checks it, until that has ended.
+    in_flight: HashMap<Host, Option<AbortHandle>>,
     writes: JoinSet<writes::Outcome>,
     /// Hosts whose row the store would not write: they are released when it writes again.
     stuck: Vec<Host>,
@@ -132,9 +135,7 @@ pub struct Daemon {
     outage: Outage,
     live: Arc<Live>,
     orders: mpsc::Receiver<Order>,
-    dumping: JoinSet<Result<u64, PublishError>>,
-    dump_waiters: Vec<oneshot::Sender<Result<u64, String>>>,
-    next_dump: Timestamp,
+    dumps: Dumps,
     clock_offset_ms: i64,
     started: tokio::time::Instant,
     ticker: tokio::time::Interval,
@@ -177,13 +178,15 @@ impl Daemon {
                 });
         let seeds = seeds.collect();
         tools.writer.add_now(seeds, now).await?;
+        let published = store.reader()?.last_dump()?.map(|dump| dump.names);
+        let dumps = Dumps::new(now, published);
         let started = tokio::time::Instant::now();
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok(Self {
             due: Due::new(),
             checks: JoinSet::new(),
-            in_flight: HashSet::new(),
+            in_flight: HashMap::new(),
             writes: JoinSet::new(),
             stuck: Vec::new(),
             confirm: Confirm::new(now),
@@ -191,9 +194,7 @@ impl Daemon {
             outage: Outage::default(),
             live,
             orders,
-            dumping: JoinSet::new(),
-            dump_waiters: Vec::new(),
-            next_dump: now,
+            dumps,
             clock_offset_ms: now.0,
             started,
             ticker,
@@ -212,7 +213,11 @@ impl Daemon {
             self.fill().await;
             self.show();
             match self.wake(&shutdown).await {
-                Wake::Tick => self.tick().await,
+                // A look at an outage may wait long for an answer; the end must not.
+                Wake::Tick => tokio::select! {
+                    () = self.tick() => {}
+                    () = shutdown.cancelled() => break,
+                },
                 // The loop takes what is due each time round.
                 Wake::Due => {}
                 Wake::CheckEnded(finished) => self.conclude(finished),
@@ -233,8 +238,13 @@ impl Daemon {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => Wake::Shutdown,
-            // Before all that comes in a steady stream: a busy census must still publish.
+            // Before all that comes in a steady stream: a busy census must still publish and obey.
             _ = self.ticker.tick() => Wake::Tick,
+            Some(outcome) = self.dumps.running.join_next() => match outcome {
+                Ok(outcome) => Wake::Dumped(outcome),
+                Err(_panicked) => Wake::Tick,
+            },
+            Some(order) = self.orders.recv() => Wake::Order(order),
             Some(outcome) = self.writes.join_next() => match outcome {
                 Ok(outcome) => Wake::Written(outcome),
                 Err(_panicked) => Wake::Tick,
@@ -243,11 +253,6 @@ impl Daemon {
                 Ok(finished) => Wake::CheckEnded(finished),
                 Err(_panicked) => Wake::Tick,
             },
-            Some(outcome) = self.dumping.join_next() => match outcome {
-                Ok(outcome) => Wake::Dumped(outcome),
-                Err(_panicked) => Wake::Tick,
-            },
-            Some(order) = self.orders.recv() => Wake::Order(order),
             () = tokio::time::sleep(until_due), if waits_for_due => Wake::Due,
         }
     }
@@ -263,16 +268,44 @@ impl Daemon {
             return;
         }
         match self.due.take(self.room(), &self.tools, &self.store).await {
-            Ok(taken) => taken.into_iter().for_each(|taken| self.start(taken, None)),
+            Ok(taken) => {
+                for taken in taken {
+                    self.start_if_admitted(taken).await;
+                }
+            }
             Err(error) => self.fail_everything(&Fault::Store(error)),
+        }
+    }
+
+    /// The rule for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8).
+    async fn start_if_admitted(&mut self, taken: Taken) {
+        let host = taken.record.host.clone();
+        let Err(refusal) = self.tools.names.admit_host(host.clone()) else {
+            self.start(taken, None);
+            return;
+        };
+        tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
+        self.in_flight.insert(host.clone(), None);
+        let now = self.tools.now();
+        match self
+            .tools
+            .writer
+            .park(&host, ParkedWhy::InvalidName, now)
+            .await
+        {
+            Ok(_parked) => self.give_back(host, now, "its name is no longer admitted"),
+            Err(error) => {
+                self.stuck.push(host);
+                self.fail_everything(&Fault::Store(error));
+            }
         }
     }
 
     fn start(&mut self, taken: Taken, watcher: Option<mpsc::Sender<String>>) {
         let check = Check::new(&taken.record, &self.tools, watcher);
-        self.in_flight.insert(check.host.clone());
+        let host = check.host.clone();
         let tools = self.tools.clone();
-        self.checks.spawn(async move {
+        let task = self.checks.spawn(async move {
             let ended = check::run(&check, &tools).await;
             Finished {
                 record: Box::new(taken.record),
@@ -280,127 +313,18 @@ impl Daemon {
                 ended,
             }
         });
+        self.in_flight.insert(host, Some(task));
     }
 
-    /// What an ended check means: settle it, doubt it, or give the host back.
-    fn conclude(
-        &mut self,
-        Finished {
-            record,
-            check,
-            ended,
-        }: Finished,
-    ) {
-        let host = check.host.clone();
-        let now = self.tools.now();
-        let duration_ms = now.since(check.began).as_millis();
-        match ended {
-            Ended::Verdict {
-                verdict,
-                witness,
-                doubt,
-            } => {
-                let (word, reason) = crate::explain::verdict_words(&verdict);
-                tracing::info!(%host, check.id = %check.id, verdict = word, reason, duration_ms, "checked");
-                self.live.count(word, now);
-                if let Some(witness) = witness {
-                    for (failure, outcome) in self.confirm.alive(&host, witness, now) {
-                        match outcome {
-                            Outcome::Counts => self.settle_confirmed(failure),
-                            Outcome::AskAgain => self.ask_again(failure, now),
-                        }
-                    }
-                }
-                if verdict.is_failing() {
-                    check.step(|| format!("verdict: {word} {reason}; it counts once other hosts have come out alive"));
-                    self.doubt(InDoubt::Verdict(record, verdict), doubt, check.began, now);
-                } else {
-                    check.step(|| format!("verdict: {word} {reason}"));
-                    self.write(host, writes::Write::Settle(record, verdict));
-                }
-            }
-            Ended::Deferred { why, retry_after } => {
-                tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
-                check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let due = now.plus(writes::spread(retry_after, self.tools.dice.jitter()));
-                self.give_back(
-                    host,
-                    due,
-                    &format!("put off: {}", crate::explain::deferral_words(why)),
-                );
-            }
-            Ended::Offline => {
-                check.step(|| "offline: no verdict, asked again soon".to_owned());
-                self.pause("the gateway has no network".to_owned());
-                self.give_back_soon(host, "we had no network");
-            }
-            Ended::Fault(fault) => {
-                check.step(|| format!("fault of ours, nothing counted: {fault}"));
-                self.fault(record, &check, &fault, now);
-            }
+    /// Somebody asked us to leave this host alone: a check of it ends at once, and no list of before that goes out after.
+    fn leave_alone(&mut self, host: Host) {
+        if let Some(task) = self.in_flight.get_mut(&host).and_then(Option::take) {
+            task.abort();
+            self.give_back_soon(host, "it was asked for to be left alone");
         }
-    }
-
-    fn fault(&mut self, record: Box<Record>, check: &Check, fault: &Fault, now: Timestamp) {
-        let host = record.host.clone();
-        self.live.count("fault", now);
-        match fault.reach() {
-            Reach::Everything => {
-                self.fail_everything(fault);
-                self.give_back_soon(host, &fault.to_string());
-            }
-            Reach::ThisCheck => {
-                tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
-                self.doubt(
-                    InDoubt::Fault(record, fault.to_string()),
-                    Doubt {
-                        families: Vec::new(),
-                        dns: false,
-                    },
-                    check.began,
-                    now,
-                );
-            }
+        if !self.dumps.running.is_empty() {
+            self.order_dump(Force::No, None);
         }
-    }
-
-    fn doubt(&mut self, failure: InDoubt, doubt: Doubt, began: Timestamp, now: Timestamp) {
-        let host = failure.record().host.clone();
-        if let Some(oldest) = self.confirm.fail(host, failure, doubt, began, now) {
-            self.drop_unconfirmed(oldest);
-        }
-    }
-
-    /// Others have lived, but not close enough to tell an outage of ours from its failure.
-    fn ask_again(&mut self, failure: InDoubt, now: Timestamp) {
-        let note = format!(
-            "failed once ({}); asked again, now that another host has answered",
-            failure.words()
-        );
-        let due = now.plus(writes::spread(ASK_AGAIN_AFTER, self.tools.dice.jitter()));
-        self.give_back(failure.record().host.clone(), due, &note);
-    }
-
-    /// Others have lived close by, or it failed again after others had lived: it was them.
-    fn settle_confirmed(&mut self, failure: InDoubt) {
-        match failure {
-            InDoubt::Verdict(record, verdict) => {
-                self.write(record.host.clone(), writes::Write::Settle(record, verdict))
-            }
-            InDoubt::Fault(record, note) => self.write(
-                record.host.clone(),
-                writes::Write::CountFault { record, note },
-            ),
-        }
-    }
-
-    /// Nobody came out alive in time, so it may have been us.
-    fn drop_unconfirmed(&mut self, failure: InDoubt) {
-        let note = format!(
-            "not counted, because no other host answered: {}",
-            failure.words()
-        );
-        self.give_back_soon(failure.record().host.clone(), &note);
     }
 
     async fn tick(&mut self) {
@@ -416,7 +340,7 @@ impl Daemon {
         if !self.outage.is_on() && self.confirm.wants_canary(now) {
             self.ask_canary(now).await;
         }
-        if now >= self.next_dump {
+        if now >= self.dumps.next {
             self.start_dump(Force::No);
         }
     }
@@ -432,9 +356,8 @@ impl Daemon {
             "the clock was set; due times further away than the longest interval are brought back"
         );
         self.clock_offset_ms = now.minus(self.started.elapsed()).0;
-        self.next_dump = self
-            .next_dump
-            .min(now.plus(self.tools.calendar.dump_interval(self.tools.dice.jitter())));
+        let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
+        self.dumps.next = self.dumps.next.min(now.plus(ordinary));
         self.due.poke();
         if let Err(error) = self.tools.writer.clamp(now, self.tools.calendar).await {
             self.fail_everything(&Fault::Store(error));
@@ -496,6 +419,7 @@ impl Daemon {
     async fn obey(&mut self, order: Order) {
         match order {
             Order::Look => self.due.poke(),
+            Order::LeaveAlone { host } => self.leave_alone(host),
             Order::Check { host, watcher } => {
                 let now = self.tools.now();
                 if self.outage.is_on() {
@@ -514,55 +438,14 @@ impl Daemon {
                 }
             }
             Order::Dump { force, answer } => {
-                self.dump_waiters.push(answer);
-                self.start_dump(force);
+                self.order_dump(force, Some(answer));
             }
-        }
-    }
-
-    /// ⑦ Publishes, unless a dump is being written already.
-    fn start_dump(&mut self, force: Force) {
-        if !self.dumping.is_empty() {
-            return;
-        }
-        let now = self.tools.now();
-        self.next_dump = now.plus(self.tools.calendar.dump_interval(self.tools.dice.jitter()));
-        let (directory, calendar) = (self.config.public_dir.clone(), self.tools.calendar);
-        let reader = self.store.reader();
-        let writer = self.tools.writer.clone();
-        self.dumping.spawn(async move {
-            let reader = reader?;
-            let published = tokio::task::spawn_blocking(move || {
-                publish(&reader, &directory, now, calendar, force)
-            });
-            let names = published.await.map_err(|_panicked| StoreError::Closed)??;
-            writer.record_dump(now, names).await?;
-            Ok(names)
-        });
-    }
-
-    fn dumped(&mut self, outcome: Result<u64, PublishError>) {
-        let now = self.tools.now();
-        let outcome = match outcome {
-            Ok(names) => {
-                tracing::info!(names, "published");
-                Ok(names)
-            }
-            Err(error) => {
-                tracing::error!(%error, "no new list was published; the old one stands");
-                self.next_dump = now.plus(DUMP_AGAIN_AFTER);
-                Err(error.to_string())
-            }
-        };
-        self.live.dumped(&outcome);
-        for waiter in self.dump_waiters.drain(..) {
-            // Who asked may have gone away.
-            waiter.send(outcome.clone()).ok();
         }
     }
 
     fn show(&self) {
         self.live.show(
+            self.tools.now(),
             self.in_flight.len(),
             self.confirm.waiting(),
             self.outage.describe(),

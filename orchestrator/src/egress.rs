@@ -94,6 +94,8 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
 fn witness(egress: &Egress, began: Timestamp) -> Witness {
     Witness {
         began,
+        // Corrected by whoever hears it say so.
+        lived: began,
         family: Family::of(egress.address),
         fresh: egress.fresh,
     }

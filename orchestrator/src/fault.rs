@@ -46,7 +46,9 @@ pub enum Fault {
 pub enum Reach {
     /// Nothing can be checked until it is mended: the gateway, the launcher, the engine, the store.
     Everything,
-    /// Perhaps this check alone. A host that alone keeps causing such faults becomes dead the third time.
+    /// It hit this check by chance: the host is asked again, and nothing is counted.
+    OursAlone,
+    /// The checker misbehaved, which its host may have made it do. A host that alone keeps causing such faults becomes dead the third time.
     ThisCheck,
 }
 
@@ -59,15 +61,15 @@ impl Fault {
                 Reach::Everything
             }
             Self::Launch(fault) => match fault.kind {
-                FaultKind::EngineDown
-                | FaultKind::ImageMissing
-                | FaultKind::NotConfined
-                | FaultKind::Full => Reach::Everything,
-                FaultKind::EngineError | FaultKind::BadRequest => Reach::ThisCheck,
+                FaultKind::EngineDown | FaultKind::ImageMissing | FaultKind::NotConfined => {
+                    Reach::Everything
+                }
+                FaultKind::Full | FaultKind::EngineError | FaultKind::BadRequest => {
+                    Reach::OursAlone
+                }
             },
-            Self::NoHello { .. } | Self::NoConnection | Self::NetworkLost | Self::Overdue => {
-                Reach::ThisCheck
-            }
+            Self::NetworkLost | Self::Overdue => Reach::OursAlone,
+            Self::NoHello { .. } | Self::NoConnection => Reach::ThisCheck,
         }
     }
 }

@@ -1,23 +1,28 @@
 //! Step 7 of 7: rows → dump → files behind nginx, swapped at once.
 //!
 //! In: one read transaction. Out: `nodes.json` and `nodes.json.gz`, whole. Refused: a list that lost more than 30 % of its names since the
-//! last one is held back until an operator says so (invariant I11).
+//! last one is held back until an operator says so (invariant I11); the old one then stands, less those who opted out since (invariant I7).
 
 use std::path::Path;
 
+use census::state::State;
 use census::time::{Calendar, Timestamp};
 use dump::{DumpError, Force, HeldBack};
+use protocol::Host;
 use store::{Reader, StoreError};
 use thiserror::Error;
 
-/// Why no new list was published; the old one stands.
+/// Why a dump did not end well.
 #[derive(Debug, Error)]
 pub enum PublishError {
-    /// The database could not be read or written.
-    #[error(transparent)]
+    /// The database could not be read.
+    #[error("no new list was published, the old one stands: {0}")]
     Store(#[from] StoreError),
+    /// The new list is out, and the database does not know it.
+    #[error("the new list was published, but could not be recorded: {0}")]
+    Unrecorded(#[source] StoreError),
     /// The files could not be written.
-    #[error(transparent)]
+    #[error("no new list was published, the old one stands: {0}")]
     Dump(#[from] DumpError),
     /// Too many names were lost at once.
     #[error(transparent)]
@@ -48,8 +53,104 @@ pub fn publish(
             None => Ok(read.map(|_names| ())?),
         }
     })?;
-    dump::guard(previous, staged.names(), force)?;
+    if let Err(held_back) = dump::guard(previous, staged.names(), force) {
+        drop(staged);
+        retract(reader, directory)?;
+        return Err(held_back.into());
+    }
     let names = staged.names();
     staged.publish()?;
     Ok(names)
+}
+
+/// Takes those who opted out, or asked to be left out, off the list that stands.
+fn retract(reader: &Reader, directory: &Path) -> Result<(), PublishError> {
+    let path = directory.join(dump::NODES_FILE);
+    // A list that is not there, or not ours, holds nobody of whom we know.
+    let standing: Vec<String> = std::fs::read(&path)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let mut kept = Vec::with_capacity(standing.len());
+    for name in &standing {
+        if !is_withdrawn(reader, name)? {
+            kept.push(name.as_str());
+        }
+    }
+    if kept.len() < standing.len() {
+        dump::write_nodes(directory, |name| {
+            kept.iter()
+                .try_for_each(|host| name(host))
+                .map_err(PublishError::Dump)
+        })?
+        .publish()?;
+    }
+    Ok(())
+}
+
+fn is_withdrawn(reader: &Reader, name: &str) -> Result<bool, StoreError> {
+    let Ok(host) = Host::parse(name) else {
+        return Ok(true);
+    };
+    let stored = reader.record(&host)?;
+    Ok(stored.is_some_and(|stored| {
+        stored.record.hidden || matches!(stored.record.state, State::OptedOut { .. })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use census::state::{OptedOutBy, Verdict};
+    use census::time::Jitter;
+    use census::transition::transition;
+    use protocol::Private;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        serde_json::from_slice(&std::fs::read(directory.join(dump::NODES_FILE)).unwrap()).unwrap()
+    }
+
+    /// Invariants I7 and I11 together.
+    #[tokio::test]
+    async fn a_list_that_is_held_back_still_lets_go_of_who_opted_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let writer = store.writer();
+        let (now, calendar) = (Timestamp(1_000_000), Calendar::REAL);
+        let hosts: Vec<_> = ["a", "b", "c", "d"]
+            .map(|name| Host::parse(&format!("{name}.example.org")).unwrap())
+            .to_vec();
+        writer.add_now(hosts.clone(), now).await.unwrap();
+        let alive = Verdict::Alive {
+            software: "mastodon".to_owned(),
+            version: None,
+            private: Private::No,
+        };
+        for taken in writer
+            .take_due(now, 9, vec![Jitter(0); 9], calendar)
+            .await
+            .unwrap()
+        {
+            writer
+                .settle(
+                    transition(&taken.record, &alive, now, Jitter(0), calendar),
+                    now,
+                )
+                .await
+                .unwrap();
+        }
+        let reader = store.reader().unwrap();
+        let published = publish(&reader, directory.path(), now, calendar, Force::No).unwrap();
+        writer.record_dump(now, published).await.unwrap();
+        for host in &hosts[..2] {
+            writer.opt_out(host, OptedOutBy::Owner, now).await.unwrap();
+        }
+        let outcome = publish(&reader, directory.path(), now, calendar, Force::No);
+        assert!(
+            matches!(outcome, Err(PublishError::HeldBack(_))),
+            "{outcome:?}"
+        );
+        assert_eq!(names(directory.path()), ["c.example.org", "d.example.org"]);
+    }
 }

@@ -237,11 +237,14 @@ pub fn conclude(
         return Ok(dead(without_finding(report, end)));
     };
     if account.connections == 0 {
-        // Who talked to the egress socket in another way than the wire's is no checker of ours any more.
-        return if account.sni_refused == 0 {
-            Err(Fault::NoConnection)
-        } else {
-            Ok(dead(DeadReason::Protocol))
+        return match (account.sni_refused, account.failed) {
+            // It accepted a connection before the check began, and none after.
+            (0, FailedSide::Host) => Ok(dead(DeadReason::Unreachable)),
+            (0, FailedSide::None | FailedSide::Checker | FailedSide::Gateway) => {
+                Err(Fault::NoConnection)
+            }
+            // Who talks to the egress socket in another way than TLS to its host is no checker of ours any more.
+            (_, _) => Ok(dead(DeadReason::Protocol)),
         };
     }
     if let Verdict::Dead { .. } = finding {

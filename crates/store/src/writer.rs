@@ -228,6 +228,14 @@ impl Writer {
         self.call(move |c| mend::clamp(c, now, calendar)).await
     }
 
+    /// Writes a page and syncs it, without changing anything: whether the disk takes writes.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn try_write(&self) -> Result<(), StoreError> {
+        self.call(mend::try_write).await
+    }
+
     /// Remembers that a dump of so many names was published.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use census::state::Record;
-use protocol::Host;
+use protocol::limits::TEXT_BYTES_MAX;
+use protocol::{Host, escaped};
 use tokio_util::sync::CancellationToken;
 
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
@@ -18,8 +19,11 @@ use crate::explain::verdict_words;
 use crate::settle::settle;
 use crate::tools::Tools;
 
-/// Most bytes of an imported list: ten million names of 25 bytes.
-const IMPORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
+const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A name as U-labels takes at most four bytes for each of its 253.
+const NAME_BYTES_MAX: usize = 1012;
 
 /// Refused names that are shown one by one; the rest is counted.
 const REFUSED_SHOWN_MAX: usize = 20;
@@ -42,6 +46,18 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
 async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
     let total = names.len();
     let mut report = AddReport::default();
+    let (names, too_long): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .partition(|name| name.len() <= NAME_BYTES_MAX);
+    report.refused = too_long
+        .iter()
+        .map(|name| {
+            (
+                escaped(name.as_bytes(), TEXT_BYTES_MAX),
+                "it is longer than any name".to_owned(),
+            )
+        })
+        .collect();
     let mut door = Door::open(config).await?;
     for batch in names.chunks(NAMES_PER_REQUEST_MAX) {
         match door

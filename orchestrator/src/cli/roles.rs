@@ -34,11 +34,11 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
     let handler = Handler::with_daemon(&tools, orders, live.clone());
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
-    let path = config.control_socket();
-    let control = control::serve(&path, handler, shutdown.clone());
+    let listener = control::listen(&config.control_socket())?;
+    let control = control::serve(listener, handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
-    let (served, ran) = tokio::join!(control, daemon.run(shutdown.clone()));
-    served.and(ran)?;
+    // When either fails, the process ends, and whoever watches it starts a new one.
+    tokio::try_join!(control, daemon.run(shutdown.clone()))?;
     Ok(OK)
 }
 

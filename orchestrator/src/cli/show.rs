@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use census::time::Timestamp;
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
@@ -14,6 +15,9 @@ use crate::control::{self, Answer, Request};
 use crate::daemon::LiveState;
 use crate::explain::{Explanation, bare_reason, explain as explain_stored, explain_unknown};
 use crate::status::{self, Door};
+
+/// The loop goes round every second; an answer of the gateway or the launcher that it waits for may take three quarters of a minute.
+const ROUND_WITHIN: Duration = Duration::from_secs(120);
 
 /// A part that does not answer in this time is not healthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -172,10 +176,10 @@ fn text(explanation: &Explanation) -> String {
 
 pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
     let trouble = match part {
-        Part::Run => live(config)
-            .await
-            .err()
-            .map(|error| format!("daemon: {error:#}")),
+        Part::Run => match live(config).await {
+            Ok(live) => stands_still(&live),
+            Err(error) => Some(format!("daemon: {error:#}")),
+        },
         Part::Gateway => GatewayClient::new(config.gateway_socket.clone())
             .status()
             .await
@@ -196,6 +200,12 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
         }
         Some(trouble) => complain(&trouble, UNAVAILABLE),
     })
+}
+
+fn stands_still(live: &LiveState) -> Option<String> {
+    let still = SystemClock.now().since(Timestamp(live.last_round_ms));
+    (still > ROUND_WITHIN)
+        .then(|| format!("daemon: its loop has stood still for {} s", still.as_secs()))
 }
 
 /// A host as `status --hosts` shows it.

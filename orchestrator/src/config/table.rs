@@ -40,8 +40,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         "opens_max",
-        "16",
-        "Hosts being resolved, dialled or checked at once, `checks_max` to 512: a dead host waits for time-outs and needs no container.",
+        "",
+        "Hosts being resolved, dialled or checked at once, `checks_max` to eight times that; empty: four times. A dead host waits for time-outs and needs no container.",
     ),
     setting(
         "peers_every",

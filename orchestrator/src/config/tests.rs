@@ -39,6 +39,13 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
     );
     assert!(problem("contact", "me\r\nX-Evil: 1").contains("printable ASCII"));
     assert!(problem("resolvers", "dns.example").contains("no IP address"));
+    let mistyped = Values::gather(
+        |key| (key == "log").then(|| "warning".to_owned()),
+        |_| None,
+        None,
+    )
+    .unwrap();
+    assert!(mistyped.log().is_err(), "it would silence everything");
     assert!(problem("deny_addresses", "10.0.0.0/99").contains("10.0.0.0/99"));
 }
 
@@ -53,13 +60,13 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     .unwrap();
     let flags = |key: &str| (key == "checks_max").then(|| "3".to_owned());
     let environment = |name: &str| {
-        (name == "FEDICENSUS_CHECKS_MAX" || name == "FEDICENSUS_OPENS_MAX").then(|| "30".to_owned())
+        (name == "FEDICENSUS_CHECKS_MAX" || name == "FEDICENSUS_OPENS_MAX").then(|| "20".to_owned())
     };
     let values = Values::gather(flags, environment, Some(&file)).unwrap();
     let config = Config::new(&values).unwrap();
     assert_eq!(
         (config.checks_max, config.opens_max, config.seeds.len()),
-        (3, 30, 2)
+        (3, 20, 2)
     );
 }
 

@@ -28,6 +28,8 @@ struct Inner {
 pub struct LiveState {
     /// When the daemon started, in ms since 1970.
     pub started_ms: i64,
+    /// When the loop last went round, in ms since 1970.
+    pub last_round_ms: i64,
     /// Hosts being checked or written.
     pub in_flight: u64,
     /// Failures that wait for confirmation.
@@ -84,11 +86,13 @@ impl Live {
 
     pub(super) fn show(
         &self,
+        now: Timestamp,
         in_flight: usize,
         waiting: usize,
         outage: Option<(String, Timestamp)>,
     ) {
         let mut inner = self.lock();
+        inner.state.last_round_ms = now.0;
         inner.state.in_flight = u64::try_from(in_flight).unwrap_or(u64::MAX);
         inner.state.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         inner.state.outage = outage.map(|(what, since)| (what, since.0));

@@ -127,6 +127,9 @@ impl Daemon {
                 }
             }
         }
+        if let Err(error) = self.tools.writer.try_write().await {
+            return Some(Fault::Store(error).to_string());
+        }
         while let Some(host) = self.stuck.last().cloned() {
             let due = self.tools.again_soon();
             if let Err(error) = self
@@ -161,7 +164,7 @@ impl Daemon {
                     self.in_flight.remove(&host);
                 }
             }
-            for host in std::mem::take(&mut self.in_flight) {
+            for host in std::mem::take(&mut self.in_flight).into_keys() {
                 let due = self.tools.again_soon();
                 self.tools
                     .writer

@@ -199,6 +199,17 @@ fn the_gateways_account_tells_us_from_them() {
             ..
         })
     ));
+    let hung_up = Account {
+        failed: FailedSide::Host,
+        ..never_connected.clone()
+    };
+    assert!(matches!(
+        conclude(&dead, ended(0), &hung_up, ""),
+        Ok(Verdict::Dead {
+            reason: DeadReason::Unreachable,
+            ..
+        })
+    ));
     let network_lost = Account {
         up: false,
         ..account()

@@ -130,3 +130,9 @@ fn jitter(seed: u64, id: i64) -> Jitter {
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     Jitter(u32::try_from(z >> 32).unwrap_or(0))
 }
+
+/// Writes the schema's version once more, which is a page of the file.
+pub(crate) fn try_write(connection: &Connection) -> Result<(), StoreError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(connection.pragma_update(None, "user_version", version)?)
+}

@@ -1,0 +1,149 @@
+//! What an ended check means: it is settled, doubted, or its host is given back.
+
+use std::time::Duration;
+
+use census::state::Record;
+use census::time::Timestamp;
+
+use super::{Daemon, Finished, InDoubt, writes};
+use crate::check::{Check, Ended};
+use crate::confirm::{Doubt, Outcome};
+use crate::fault::{Fault, Reach};
+
+/// A host whose failure is in doubt is asked again after this and up to twice as much: when its paces allow it, and while what was shown to
+/// work still does.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// A host that met an outage is due again after this and up to ten seconds more; nothing is taken before the outage is over.
+const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
+
+impl Daemon {
+    /// What an ended check means: settle it, doubt it, or give the host back.
+    pub(super) fn conclude(
+        &mut self,
+        Finished {
+            record,
+            check,
+            ended,
+        }: Finished,
+    ) {
+        let host = check.host.clone();
+        let now = self.tools.now();
+        let duration_ms = now.since(check.began).as_millis();
+        match ended {
+            Ended::Verdict {
+                verdict,
+                witness,
+                doubt,
+            } => {
+                let (word, reason) = crate::explain::verdict_words(&verdict);
+                tracing::info!(%host, check.id = %check.id, verdict = word, reason, duration_ms, "checked");
+                self.live.count(word, now);
+                if let Some(witness) = witness {
+                    for (failure, outcome) in self.confirm.alive(&host, witness, now) {
+                        match outcome {
+                            Outcome::Counts => self.settle_confirmed(failure),
+                            Outcome::AskAgain => self.ask_again(failure, now),
+                        }
+                    }
+                }
+                if verdict.is_failing() {
+                    check.step(|| format!("verdict: {word} {reason}; it counts once other hosts have come out alive"));
+                    self.doubt(InDoubt::Verdict(record, verdict), doubt, check.began, now);
+                } else {
+                    check.step(|| format!("verdict: {word} {reason}"));
+                    self.write(host, writes::Write::Settle(record, verdict));
+                }
+            }
+            Ended::Deferred { why, retry_after } => {
+                tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
+                check.step(|| "deferred: no verdict, asked again soon".to_owned());
+                let due = now.plus(writes::spread(retry_after, self.tools.dice.jitter()));
+                self.give_back(
+                    host,
+                    due,
+                    &format!("put off: {}", crate::explain::deferral_words(why)),
+                );
+            }
+            Ended::Offline => {
+                check.step(|| "offline: no verdict, asked again soon".to_owned());
+                self.pause("the gateway has no network".to_owned());
+                let due = now.plus(writes::spread(OUTAGE_OVER_AFTER, self.tools.dice.jitter()));
+                self.give_back(host, due, "we had no network");
+            }
+            Ended::Fault(fault) => {
+                check.step(|| format!("fault of ours, nothing counted: {fault}"));
+                self.fault(record, &check, &fault, now);
+            }
+        }
+    }
+
+    fn fault(&mut self, record: Box<Record>, check: &Check, fault: &Fault, now: Timestamp) {
+        let host = record.host.clone();
+        self.live.count("fault", now);
+        match fault.reach() {
+            Reach::Everything => {
+                self.fail_everything(fault);
+                // The outage keeps it back for as long as it lasts.
+                let due = now.plus(writes::spread(OUTAGE_OVER_AFTER, self.tools.dice.jitter()));
+                self.give_back(host, due, &fault.to_string());
+            }
+            Reach::OursAlone => {
+                tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
+                let due = now.plus(writes::spread(ASK_AGAIN_AFTER, self.tools.dice.jitter()));
+                self.give_back(host, due, &fault.to_string());
+            }
+            Reach::ThisCheck => {
+                tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
+                self.doubt(
+                    InDoubt::Fault(record, fault.to_string()),
+                    Doubt {
+                        families: Vec::new(),
+                        dns: false,
+                    },
+                    check.began,
+                    now,
+                );
+            }
+        }
+    }
+
+    fn doubt(&mut self, failure: InDoubt, doubt: Doubt, began: Timestamp, now: Timestamp) {
+        let host = failure.record().host.clone();
+        if let Some(oldest) = self.confirm.fail(host, failure, doubt, began, now) {
+            self.drop_unconfirmed(oldest);
+        }
+    }
+
+    /// Others have lived, but not close enough to tell an outage of ours from its failure.
+    fn ask_again(&mut self, failure: InDoubt, now: Timestamp) {
+        let note = format!(
+            "failed once ({}); asked again, now that another host has answered",
+            failure.words()
+        );
+        let due = now.plus(writes::spread(ASK_AGAIN_AFTER, self.tools.dice.jitter()));
+        self.give_back(failure.record().host.clone(), due, &note);
+    }
+
+    /// Others have lived close by, or it failed again after others had lived: it was them.
+    fn settle_confirmed(&mut self, failure: InDoubt) {
+        match failure {
+            InDoubt::Verdict(record, verdict) => {
+                self.write(record.host.clone(), writes::Write::Settle(record, verdict))
+            }
+            InDoubt::Fault(record, note) => self.write(
+                record.host.clone(),
+                writes::Write::CountFault { record, note },
+            ),
+        }
+    }
+
+    /// Nobody came out alive in time, so it may have been us.
+    pub(super) fn drop_unconfirmed(&mut self, failure: InDoubt) {
+        let note = format!(
+            "not counted, because no other host answered: {}",
+            failure.words()
+        );
+        self.give_back_soon(failure.record().host.clone(), &note);
+    }
+}
