@@ -5,9 +5,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tokio::net::TcpStream;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::control::{Deferral, Family};
 use crate::family::Routes;
-use crate::pace::{Late, Pace};
+use crate::pace::{Charged, Late, Pace};
 use crate::settings::Settings;
 
 /// Addresses dialled for one open: two of each family tell a dead host from an unlucky one.
@@ -77,7 +77,9 @@ struct Attempts {
     running: JoinSet<(SocketAddr, io::Result<TcpStream>)>,
     tried: Vec<SocketAddr>,
     failures: Vec<(SocketAddr, io::Error)>,
-    late: Option<Late>,
+    charged: Charged,
+    /// The last one that was to begin was out of turn.
+    late: bool,
 }
 
 impl Attempts {
@@ -100,7 +102,8 @@ impl Dialler<'_> {
             running: JoinSet::new(),
             tried: Vec::new(),
             failures: Vec::new(),
-            late: None,
+            charged: Charged::default(),
+            late: false,
         };
         let whole = self.settings.dial_timeout;
         match tokio::time::timeout(whole, self.race(&mut attempts)).await {
@@ -108,7 +111,7 @@ impl Dialler<'_> {
             Ok(None) => (),
             Err(_elapsed) => attempts.give_up(),
         }
-        self.conclude(attempts)
+        self.conclude(attempts, targets)
     }
 
     /// Dials one pinned target again, for a later connection of the same check: unpaced, since the check as a whole was charged.
@@ -122,7 +125,7 @@ impl Dialler<'_> {
 
     async fn race(&self, attempts: &mut Attempts) -> Option<(TcpStream, SocketAddr)> {
         loop {
-            let may_start = attempts.tried.len() < DIALS_MAX && attempts.late.is_none();
+            let may_start = attempts.tried.len() < DIALS_MAX;
             let starts = may_start && self.start_next(attempts);
             if !starts && attempts.running.is_empty() {
                 return None;
@@ -141,23 +144,17 @@ impl Dialler<'_> {
         }
     }
 
-    /// Charges and starts one more attempt; whether there was one to start.
+    /// Charges and starts one more attempt; whether there was one to start. One that is out of turn may be in turn when another has failed.
     fn start_next(&self, attempts: &mut Attempts) -> bool {
         if attempts.waiting.is_empty() {
             return false;
         }
-        let now = tokio::time::Instant::now().into_std();
-        let charged = self
-            .pace
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .charge_dial(&attempts.waiting, now);
-        let turn = match charged {
-            Ok(turn) => turn,
-            Err(late) => {
-                attempts.late = Some(late);
-                return false;
-            }
+        let turn = self
+            .pace()
+            .charge_dial(&attempts.waiting, &mut attempts.charged, now());
+        attempts.late = turn.is_none();
+        let Some(turn) = turn else {
+            return false;
         };
         let target = attempts.waiting.remove(turn.index);
         let timeout = self.settings.dial_address_timeout;
@@ -170,7 +167,7 @@ impl Dialler<'_> {
     }
 
     /// Invariant I5: what was not tried, or failed on our side, leaves the host undecided.
-    fn conclude(&self, attempts: Attempts) -> Dialled {
+    fn conclude(&self, attempts: Attempts, targets: &[SocketAddr]) -> Dialled {
         let mut families: Vec<Family> = Vec::new();
         let mut detail = String::new();
         let mut lost_route = false;
@@ -191,16 +188,35 @@ impl Dialler<'_> {
             }
             detail.push_str(&format!("{}: {}", target.ip(), short(&error)));
         }
-        match (attempts.late, lost_route) {
-            (Some(late), _) => Dialled::Late(late),
-            (None, true) => Dialled::NoRoute,
-            (None, false) if families.is_empty() => Dialled::Late(Late {
+        if attempts.late {
+            return Dialled::Late(self.promise(&attempts.tried, targets));
+        }
+        if lost_route {
+            return Dialled::NoRoute;
+        }
+        if families.is_empty() {
+            return Dialled::Late(Late {
                 why: Deferral::DialPace,
                 retry_after: Duration::ZERO,
-            }),
-            (None, false) => Dialled::Failed { families, detail },
+            });
         }
+        Dialled::Failed { families, detail }
     }
+
+    /// When to come again. For a host that was tried in part that is when all that one open dials is in turn: told the soonest, it would find
+    /// in turn what was not tried and out of turn what was, time and again, and never get a verdict.
+    fn promise(&self, tried: &[SocketAddr], targets: &[SocketAddr]) -> Late {
+        let at_once = if tried.is_empty() { 1 } else { DIALS_MAX };
+        self.pace().promise_dial(targets, at_once, now())
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 async fn connect(target: SocketAddr, wait: Duration, timeout: Duration) -> io::Result<TcpStream> {

@@ -2,14 +2,18 @@
 //!
 //! In: a moment and whom to visit. Out: go, or exactly how long to wait. Pure: the caller owns the clock. Memory is bounded by
 //! [`PACED_MAX`] visits and [`PROVEN_MAX`] proven addresses; a table that is full forgets its oldest entry.
+//!
+//! Whoever is out of turn is promised a slot of its own, behind all that were promised before: were all of a wildcard farm's names told the
+//! same moment, each turn would be fought over by all of them.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+mod table;
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::control::Deferral;
 use crate::settings::Paces;
+use table::Table;
 
 /// Visits remembered in each table. At 20 dials a second and 10 s of memory some 200 are live; groups grow with opens alone.
 pub const PACED_MAX: usize = 65_536;
@@ -22,6 +26,9 @@ pub const PROVEN_FOR: Duration = Duration::from_hours(14 * 24);
 
 /// Longest wait for a dial slot that is taken by waiting instead of being deferred: a second is cheaper than another look-up.
 pub const DIAL_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The furthest promise, before division: a daily interval. A farm of more names than fit a day has its last ones draw again then.
+pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
 /// Out of turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +48,18 @@ pub struct Turn {
     pub wait: Duration,
 }
 
+/// What one open has charged: its own attempts don't delay each other, since what is paced is checks.
+#[derive(Debug, Default)]
+pub struct Charged {
+    addresses: Vec<IpAddr>,
+    blocks: Vec<Block>,
+}
+
 /// The tables.
 #[derive(Debug)]
 pub struct Pace {
     paces: Paces,
+    promised_within: Duration,
     groups: Table<Box<str>>,
     addresses: Table<IpAddr>,
     blocks: Table<Block>,
@@ -53,14 +68,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Empty tables: everybody is in turn.
-    pub fn new(paces: Paces) -> Self {
+    /// Empty tables: everybody is in turn. All paces and promises are divided by `divisor`; 0 leaves them as they are.
+    pub fn new(paces: Paces, divisor: u32) -> Self {
+        let paces = paces.divided(divisor);
         Self {
             groups: Table::new(PACED_MAX, paces.group),
             addresses: Table::new(PACED_MAX, paces.address.max(paces.address_proven)),
             blocks: Table::new(PACED_MAX, paces.block),
             proven: Table::new(PROVEN_MAX, PROVEN_FOR),
             next_dial: None,
+            promised_within: PROMISED_WITHIN
+                .checked_div(divisor)
+                .unwrap_or(PROMISED_WITHIN),
             paces,
         }
     }
@@ -68,85 +87,139 @@ impl Pace {
     /// Charges a look-up to `group`.
     ///
     /// # Errors
-    /// When the group was looked up less than its pace ago; nothing is charged then.
+    /// When the group was looked up less than its pace ago: nothing is charged then, and a slot is promised.
     pub fn charge_group(&mut self, group: &str, now: Instant) -> Result<(), Late> {
-        let wait = self.groups.wait(group, self.paces.group, now);
-        if !wait.is_zero() {
+        let (pace, within) = (self.paces.group, self.promised_within);
+        if let Some(slot) = self.groups.slot(group, pace, within, now) {
+            self.groups.promise(group, slot);
             return Err(Late {
                 why: Deferral::GroupPace,
-                retry_after: wait,
+                retry_after: slot.saturating_duration_since(now),
             });
         }
         self.groups.note(group.into(), now);
         Ok(())
     }
 
-    /// Chooses the first candidate whose address and block are in turn, and charges them and a dial slot.
+    /// Chooses the first candidate whose address and block are in turn, or were charged by this open before, and charges them and a dial slot.
     ///
-    /// # Errors
-    /// When none is in turn: the shortest wait of them and its pace. Nothing is charged then. Without candidates the wait is zero.
-    pub fn charge_dial(&mut self, candidates: &[SocketAddr], now: Instant) -> Result<Turn, Late> {
-        let mut soonest: Option<Late> = None;
-        let mut chosen = None;
-        for (index, candidate) in candidates.iter().enumerate() {
-            match self.late(candidate.ip(), now) {
-                None => {
-                    chosen = Some((index, candidate.ip()));
-                    break;
-                }
-                Some(late) => {
-                    if soonest.is_none_or(|best| late.retry_after < best.retry_after) {
-                        soonest = Some(late);
-                    }
-                }
-            }
-        }
-        let Some((index, address)) = chosen else {
-            return Err(soonest.unwrap_or(Late {
-                why: Deferral::AddressPace,
-                retry_after: Duration::ZERO,
-            }));
-        };
+    /// - `Some(turn)` when there is one
+    /// - `None` when none is in turn, or the dial slots are taken; nothing is charged then, and [`Self::promise_dial`] says when to come again
+    pub fn charge_dial(
+        &mut self,
+        candidates: &[SocketAddr],
+        charged: &mut Charged,
+        now: Instant,
+    ) -> Option<Turn> {
         let slot = self.next_dial.map_or(now, |next| next.max(now));
         let wait = slot.saturating_duration_since(now);
         if wait > DIAL_WAIT_MAX {
-            return Err(Late {
-                why: Deferral::DialPace,
-                retry_after: wait,
-            });
+            return None;
         }
+        let (index, address) = candidates
+            .iter()
+            .map(SocketAddr::ip)
+            .enumerate()
+            .find(|(_, address)| self.in_turn(*address, charged, now))?;
         self.next_dial = slot.checked_add(self.paces.dial);
         // Charged at the slot, not now: what is spaced is the dials.
-        self.addresses.note(address, slot);
-        self.blocks.note(Block::of(address), slot);
-        Ok(Turn { index, wait })
+        if !charged.addresses.contains(&address) {
+            charged.addresses.push(address);
+            self.addresses.note(address, slot);
+        }
+        let block = Block::of(address);
+        if !charged.blocks.contains(&block) {
+            charged.blocks.push(block);
+            self.blocks.note(block, slot);
+        }
+        Some(Turn { index, wait })
+    }
+
+    /// Promises the moment from which `at_once` of the `targets` can be dialled by one open; all of them when they are fewer.
+    ///
+    /// A wait of zero means that they are in turn by now.
+    pub fn promise_dial(&mut self, targets: &[SocketAddr], at_once: usize, now: Instant) -> Late {
+        let mut slots: Vec<_> = targets
+            .iter()
+            .map(|target| (self.dial_slot(target.ip(), now), target.ip()))
+            .collect();
+        slots.sort_unstable_by_key(|((slot, _), _)| *slot);
+        let last = slots
+            .into_iter()
+            .take(at_once.max(1))
+            .next_back()
+            .filter(|((slot, _), _)| *slot > now);
+        let next_dial = self.next_dial.map_or(now, |next| next.max(now));
+        let dial_late = Late {
+            why: Deferral::DialPace,
+            retry_after: next_dial.saturating_duration_since(now),
+        };
+        let Some(((slot, why), address)) = last else {
+            return dial_late;
+        };
+        match why {
+            Deferral::BlockPace => self.blocks.promise(&Block::of(address), slot),
+            Deferral::AddressPace
+            | Deferral::GroupPace
+            | Deferral::DialPace
+            | Deferral::Dns
+            | Deferral::NoFamily
+            | Deferral::Full => self.addresses.promise(&address, slot),
+        }
+        let late = Late {
+            why,
+            retry_after: slot.saturating_duration_since(now),
+        };
+        if dial_late.retry_after > late.retry_after {
+            dial_late
+        } else {
+            late
+        }
     }
 
     /// A living instance answered at `address`: from now on it may be asked at the faster pace.
     pub fn prove(&mut self, address: IpAddr, now: Instant) {
+        if self.proven.wait(&address, PROVEN_FOR, now).is_zero() {
+            // They were made at the slower pace: whoever comes next would stand behind hours of slots that hardly anybody needs now.
+            self.addresses.forget_promises(&address);
+        }
         self.proven.note(address, now);
     }
 
-    fn late(&self, address: IpAddr, now: Instant) -> Option<Late> {
-        let pace = if self.proven.wait(&address, PROVEN_FOR, now).is_zero() {
+    fn in_turn(&self, address: IpAddr, charged: &Charged, now: Instant) -> bool {
+        let block = Block::of(address);
+        let address_in_turn = charged.addresses.contains(&address)
+            || self
+                .addresses
+                .wait(&address, self.address_pace(address, now), now)
+                .is_zero();
+        let block_in_turn = charged.blocks.contains(&block)
+            || self.blocks.wait(&block, self.paces.block, now).is_zero();
+        address_in_turn && block_in_turn
+    }
+
+    /// The slot to promise for `address`, and whether it or its block makes it wait that long.
+    fn dial_slot(&self, address: IpAddr, now: Instant) -> (Instant, Deferral) {
+        let pace = self.address_pace(address, now);
+        let within = self.promised_within;
+        let by_address = self.addresses.slot(&address, pace, within, now);
+        let by_block = self
+            .blocks
+            .slot(&Block::of(address), self.paces.block, within, now);
+        // The later one governs; a promise of the other too would leave holes that nobody fills.
+        if by_block > by_address {
+            (by_block.unwrap_or(now), Deferral::BlockPace)
+        } else {
+            (by_address.unwrap_or(now), Deferral::AddressPace)
+        }
+    }
+
+    fn address_pace(&self, address: IpAddr, now: Instant) -> Duration {
+        if self.proven.wait(&address, PROVEN_FOR, now).is_zero() {
             self.paces.address
         } else {
             self.paces.address_proven
-        };
-        let by_address = Late {
-            why: Deferral::AddressPace,
-            retry_after: self.addresses.wait(&address, pace, now),
-        };
-        let by_block = Late {
-            why: Deferral::BlockPace,
-            retry_after: self.blocks.wait(&Block::of(address), self.paces.block, now),
-        };
-        let later = if by_address.retry_after >= by_block.retry_after {
-            by_address
-        } else {
-            by_block
-        };
-        (!later.retry_after.is_zero()).then_some(later)
+        }
     }
 }
 
@@ -174,217 +247,5 @@ impl Block {
     }
 }
 
-/// When each key was last visited. What is older than `memory` is forgotten.
-#[derive(Debug)]
-struct Table<K> {
-    visits: HashMap<K, Instant>,
-    entries_max: usize,
-    memory: Duration,
-}
-
-impl<K: Hash + Eq + Clone> Table<K> {
-    fn new(entries_max: usize, memory: Duration) -> Self {
-        Self {
-            visits: HashMap::new(),
-            entries_max,
-            memory,
-        }
-    }
-
-    /// How long until `pace` has passed since the last visit.
-    fn wait<Q>(&self, key: &Q, pace: Duration, now: Instant) -> Duration
-    where
-        K: std::borrow::Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.visits
-            .get(key)
-            .and_then(|last| last.checked_add(pace))
-            .map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
-    }
-
-    fn note(&mut self, key: K, now: Instant) {
-        if self.visits.len() >= self.entries_max && !self.visits.contains_key(&key) {
-            let memory = self.memory;
-            self.visits
-                .retain(|_, last| now.saturating_duration_since(*last) < memory);
-            if self.visits.len() >= self.entries_max {
-                let oldest = self
-                    .visits
-                    .iter()
-                    .min_by_key(|(_, last)| **last)
-                    .map(|(key, _)| key.clone());
-                if let Some(oldest) = oldest {
-                    self.visits.remove(&oldest);
-                }
-            }
-        }
-        self.visits.insert(key, now);
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn seconds(count: u64) -> Duration {
-        Duration::from_secs(count)
-    }
-
-    fn at(address: &str) -> SocketAddr {
-        SocketAddr::new(address.parse().unwrap(), 443)
-    }
-
-    type Step<'a> = (u64, &'a [&'a str], Result<usize, (Deferral, u64)>);
-
-    /// Visits `steps` of (second, candidates) and compares what each gives: the index, or the pace and the wait in seconds.
-    fn check(steps: &[Step<'_>]) {
-        let start = Instant::now();
-        let mut pace = Pace::new(Paces::default());
-        for (second, candidates, expect) in steps {
-            let candidates: Vec<_> = candidates.iter().map(|text| at(text)).collect();
-            let found = pace
-                .charge_dial(&candidates, start + seconds(*second))
-                .map(|turn| turn.index)
-                .map_err(|late| (late.why, late.retry_after.as_secs()));
-            assert_eq!(found, *expect, "at {second} s: {candidates:?}");
-        }
-    }
-
-    #[test]
-    fn an_address_has_one_check_in_ten_seconds() {
-        check(&[
-            (0, &["8.8.8.8"], Ok(0)),
-            (3, &["8.8.8.8"], Err((Deferral::AddressPace, 7))),
-            (10, &["8.8.8.8"], Ok(0)),
-        ]);
-    }
-
-    #[test]
-    fn a_block_has_one_check_in_two_seconds() {
-        check(&[
-            (0, &["8.8.8.8"], Ok(0)),
-            (1, &["8.8.8.9"], Err((Deferral::BlockPace, 1))),
-            (1, &["8.8.9.8"], Ok(0)),
-            (2, &["8.8.8.9"], Ok(0)),
-            (10, &["2606:4700:0:1::1"], Ok(0)),
-            (
-                11,
-                &["2606:4700:0:1:ffff::1"],
-                Err((Deferral::BlockPace, 1)),
-            ),
-            (11, &["2606:4700:0:2::1"], Ok(0)),
-        ]);
-    }
-
-    #[test]
-    fn the_first_candidate_in_turn_is_chosen_else_the_shortest_wait_told() {
-        check(&[
-            (0, &["8.8.8.8"], Ok(0)),
-            (1, &["8.8.8.8", "9.9.9.9"], Ok(1)),
-            (2, &["8.8.8.8", "9.9.9.9"], Err((Deferral::AddressPace, 8))),
-            (2, &["9.9.9.9"], Err((Deferral::AddressPace, 9))),
-        ]);
-    }
-
-    #[test]
-    fn a_proven_address_is_asked_every_second() {
-        let start = Instant::now();
-        let mut pace = Pace::new(Paces {
-            block: Duration::ZERO,
-            ..Paces::default()
-        });
-        let here = [at("8.8.8.8")];
-        assert!(pace.charge_dial(&here, start).is_ok());
-        assert!(pace.charge_dial(&here, start + seconds(1)).is_err());
-        pace.prove(here[0].ip(), start + seconds(1));
-        assert!(pace.charge_dial(&here, start + seconds(1)).is_ok());
-        assert!(
-            pace.charge_dial(&here, start + Duration::from_millis(1999))
-                .is_err()
-        );
-        assert!(pace.charge_dial(&here, start + seconds(2)).is_ok());
-        let stale = start + seconds(1) + PROVEN_FOR;
-        assert!(pace.charge_dial(&here, stale).is_ok());
-        assert!(pace.charge_dial(&here, stale + seconds(1)).is_err());
-    }
-
-    #[test]
-    fn a_group_is_looked_up_once_in_ten_seconds() {
-        let start = Instant::now();
-        let mut pace = Pace::new(Paces::default());
-        assert_eq!(pace.charge_group("a.example", start), Ok(()));
-        assert_eq!(
-            pace.charge_group("a.example", start + seconds(4)),
-            Err(Late {
-                why: Deferral::GroupPace,
-                retry_after: seconds(6)
-            })
-        );
-        assert_eq!(pace.charge_group("b.example", start + seconds(4)), Ok(()));
-        assert_eq!(pace.charge_group("a.example", start + seconds(10)), Ok(()));
-    }
-
-    #[test]
-    fn dials_beyond_a_second_of_waiting_are_deferred() {
-        let start = Instant::now();
-        let mut pace = Pace::new(Paces::default());
-        let mut waits = Vec::new();
-        let late = loop {
-            let index = u8::try_from(waits.len()).unwrap();
-            match pace.charge_dial(&[at(&format!("8.8.{index}.8"))], start) {
-                Ok(turn) => waits.push(turn.wait),
-                Err(late) => break late,
-            }
-        };
-        assert_eq!(waits.len(), 21);
-        assert_eq!(waits[1] - waits[0], Duration::from_millis(50));
-        assert_eq!(late.why, Deferral::DialPace);
-        assert_eq!(late.retry_after, Duration::from_millis(1050));
-    }
-
-    #[test]
-    fn a_full_table_forgets_the_oldest_alone() {
-        let start = Instant::now();
-        let mut table = Table::new(3, seconds(10));
-        for (key, second) in [("a", 0), ("b", 1), ("c", 2), ("d", 3)] {
-            table.note(key, start + seconds(second));
-        }
-        let mut kept: Vec<_> = table.visits.keys().copied().collect();
-        kept.sort_unstable();
-        assert_eq!(kept, ["b", "c", "d"]);
-        table.note("e", start + seconds(12));
-        assert_eq!(table.visits.len(), 2);
-    }
-
-    proptest! {
-        /// I8: whatever comes when, two admitted visits of an address lie its pace apart, and a told wait is exact.
-        #[test]
-        fn visits_are_never_closer_than_the_pace(gaps in proptest::collection::vec((0_u64..15_000, 0_u8..3), 1..60)) {
-            let mut now = Instant::now();
-            let mut pace = Pace::new(Paces::default());
-            let mut last: HashMap<u8, Instant> = HashMap::new();
-            for (gap, who) in gaps {
-                now += Duration::from_millis(gap);
-                let candidate = [at(&format!("8.8.{who}.8"))];
-                match pace.charge_dial(&candidate, now) {
-                    Ok(turn) => {
-                        let when = now + turn.wait;
-                        if let Some(before) = last.insert(who, when) {
-                            prop_assert!(when - before >= seconds(10));
-                        }
-                    }
-                    Err(late) => {
-                        prop_assert!(!late.retry_after.is_zero());
-                        now += late.retry_after;
-                        let turn = pace.charge_dial(&candidate, now);
-                        prop_assert!(turn.is_ok());
-                        last.insert(who, now + turn.unwrap().wait);
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -178,7 +178,7 @@ fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, Gatewa
     }
     Ok(Shared {
         resolver: Resolver::new(&settings)?,
-        pace: Mutex::new(Pace::new(settings.paces.divided(settings.pace_divisor))),
+        pace: Mutex::new(Pace::new(settings.paces, settings.pace_divisor)),
         routes,
         dials_total: AtomicU64::new(0),
         opens_total: AtomicU64::new(0),

@@ -329,7 +329,7 @@ impl<E: Engine> Launcher<E> {
         match &*self.shared.condition.borrow() {
             Condition::Starting => Err(starting()),
             Condition::Ready(ready) => Ok(ready.clone()),
-            Condition::Trouble(fault) => Err(fault.clone()),
+            Condition::Trouble(fault) => Err(lasting(fault)),
         }
     }
 
@@ -460,6 +460,23 @@ fn bad_request(message: String) -> LaunchFault {
     LaunchFault {
         kind: FaultKind::BadRequest,
         message,
+    }
+}
+
+/// The fault of a launch that was not even tried. An engine's refusal that keeps every check from running must not look like one that hit
+/// this check by chance, after which the next is tried at once.
+fn lasting(trouble: &LaunchFault) -> LaunchFault {
+    let kind = match trouble.kind {
+        FaultKind::EngineDown
+        | FaultKind::EngineError
+        | FaultKind::Full
+        | FaultKind::BadRequest => FaultKind::EngineDown,
+        FaultKind::ImageMissing => FaultKind::ImageMissing,
+        FaultKind::NotConfined => FaultKind::NotConfined,
+    };
+    LaunchFault {
+        kind,
+        message: trouble.message.clone(),
     }
 }
 

@@ -51,6 +51,7 @@ struct State {
     script: Script,
     report: String,
     image: bool,
+    volume: bool,
     calls: Vec<&'static str>,
     mishaps: HashMap<usize, Mishap>,
     down: bool,
@@ -66,6 +67,7 @@ impl Default for State {
             script: Script::Print(0),
             report: REPORT.to_owned(),
             image: true,
+            volume: true,
             calls: Vec::new(),
             mishaps: HashMap::new(),
             down: false,
@@ -106,6 +108,10 @@ impl FakeEngine {
 
     pub(crate) fn set_image(&self, present: bool) {
         self.state().image = present;
+    }
+
+    pub(crate) fn set_volume(&self, present: bool) {
+        self.state().volume = present;
     }
 
     pub(crate) fn set_down(&self, down: bool) {
@@ -198,7 +204,8 @@ impl Engine for FakeEngine {
 
     async fn volume_mountpoint(&self, volume: &str) -> Result<Option<String>, EngineError> {
         self.call("volume").await?;
-        Ok(Some(format!("/volumes/{volume}/_data")))
+        let present = self.state().volume;
+        Ok(present.then(|| format!("/volumes/{volume}/_data")))
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {

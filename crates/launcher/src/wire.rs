@@ -112,9 +112,9 @@ pub struct LaunchFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The engine does not answer; the launcher keeps trying to reach it.
+    /// The engine does not answer, or refuses what every check needs (the egress volume, the probe): nothing can run; the launcher keeps trying.
     EngineDown,
-    /// The engine answered with an error.
+    /// The engine answered this launch with an error.
     EngineError,
     /// The checker image is not there.
     ImageMissing,

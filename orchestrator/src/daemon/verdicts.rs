@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use census::state::Record;
 use census::time::Timestamp;
+use gateway::control::Deferral;
 
 use super::{Daemon, Finished, InDoubt, writes};
 use crate::check::{Check, Ended};
@@ -58,7 +59,7 @@ impl Daemon {
             Ended::Deferred { why, retry_after } => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
                 check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let due = now.plus(writes::spread(retry_after, self.tools.dice.jitter()));
+                let due = now.plus(self.after_deferral(why, retry_after));
                 self.give_back(
                     host,
                     due,
@@ -104,6 +105,16 @@ impl Daemon {
                     check.began,
                     now,
                 );
+            }
+        }
+    }
+
+    /// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.
+    fn after_deferral(&self, why: Deferral, retry_after: Duration) -> Duration {
+        match why {
+            Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => retry_after,
+            Deferral::DialPace | Deferral::Dns | Deferral::NoFamily | Deferral::Full => {
+                writes::spread(retry_after, self.tools.dice.jitter())
             }
         }
     }

@@ -22,7 +22,7 @@ struct Machine {
 impl Machine {
     fn new(paces: Paces) -> Self {
         Self {
-            pace: Mutex::new(Pace::new(paces)),
+            pace: Mutex::new(Pace::new(paces, 1)),
             settings: Settings::default(),
             dials_total: AtomicU64::new(0),
         }
@@ -138,6 +138,100 @@ async fn an_address_out_of_turn_is_not_dialled_and_nobody_is_blamed() {
         .await;
     assert!(matches!(undecided, Dialled::Late(_)), "{undecided:?}");
     assert_eq!(machine.dials_total.load(Ordering::Relaxed), 2);
+}
+
+fn paced() -> Machine {
+    Machine::new(Paces::default())
+}
+
+/// A block is paced by checks, not by dials: the second address of one host does not wait for its first.
+#[tokio::test]
+async fn a_dead_host_with_two_addresses_in_one_block_gets_its_verdict() {
+    let machine = paced();
+    let targets = [refusing([127, 0, 1, 1]), refusing([127, 0, 1, 2])];
+    let dialled = machine.dial(&SystemRoutes, &targets).await;
+    let Dialled::Failed { families, detail } = dialled else {
+        panic!("{dialled:?}");
+    };
+    assert_eq!(families, [Family::V4]);
+    assert_eq!(detail, "127.0.1.1: refused; 127.0.1.2: refused");
+    // The next host in that block waits all the same.
+    let (_listener, other) = listening([127, 0, 1, 3]);
+    let other = machine.dial(&SystemRoutes, &[other]).await;
+    assert!(
+        matches!(other, Dialled::Late(late) if late.why == Deferral::BlockPace),
+        "{other:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_living_host_whose_first_address_refuses_has_its_second_tried_at_once() {
+    let (_listener, good) = listening([127, 0, 1, 2]);
+    let start = Instant::now();
+    let dialled = paced()
+        .dial(&SystemRoutes, &[refusing([127, 0, 1, 1]), good])
+        .await;
+    assert!(
+        matches!(dialled, Dialled::Up(_, target) if target == good),
+        "{dialled:?}"
+    );
+    assert!(start.elapsed() < Paces::default().block);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_living_host_whose_first_address_is_silent_has_its_second_tried_at_once() {
+    let (_socket, _queued, first) = silent();
+    let (_listener, good) = listening([127, 0, 0, 2]);
+    let start = tokio::time::Instant::now();
+    let dialled = paced().dial(&SystemRoutes, &[first, good]).await;
+    assert!(
+        matches!(dialled, Dialled::Up(_, target) if target == good),
+        "{dialled:?}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+/// Were it told when the second alone is in turn, the first would be out of turn then, and so on for ever.
+#[tokio::test(start_paused = true)]
+async fn a_dead_host_that_was_tried_in_part_is_told_when_it_can_be_tried_whole() {
+    let machine = paced();
+    let dead = [refusing([127, 0, 1, 1]), refusing([127, 0, 2, 1])];
+    let neighbour = machine.dial(&SystemRoutes, &dead[1..]).await;
+    assert!(matches!(neighbour, Dialled::Failed { .. }), "{neighbour:?}");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let undecided = machine.dial(&SystemRoutes, &dead).await;
+    let Dialled::Late(late) = undecided else {
+        panic!("{undecided:?}");
+    };
+    tokio::time::sleep(late.retry_after).await;
+    let decided = machine.dial(&SystemRoutes, &dead).await;
+    assert!(matches!(decided, Dialled::Failed { .. }), "{decided:?}");
+}
+
+/// All dials together were too many for a moment; the next attempt is made when there is room again.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_had_no_dial_slot_is_made_up_for() {
+    let machine = paced();
+    let (_socket, _queued, first) = silent();
+    let (_listener, good) = listening([127, 0, 9, 2]);
+    let crowd = async {
+        tokio::time::sleep(STAGGER - Duration::from_millis(1)).await;
+        let now = tokio::time::Instant::now().into_std();
+        for index in 0..=20 {
+            let one = [SocketAddr::from(([127, 1, index, 1], 1))];
+            machine
+                .pace
+                .lock()
+                .unwrap()
+                .charge_dial(&one, &mut Charged::default(), now);
+        }
+    };
+    let targets = [first, good];
+    let (dialled, ()) = tokio::join!(machine.dial(&SystemRoutes, &targets), crowd);
+    assert!(
+        matches!(dialled, Dialled::Up(_, target) if target == good),
+        "{dialled:?}"
+    );
 }
 
 /// I5: the network that went away while dialling is ours.

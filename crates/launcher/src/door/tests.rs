@@ -307,6 +307,45 @@ async fn a_missing_image_is_said_and_found_when_it_comes() {
     assert_eq!(kind(&mut running.launch(2).await).await, None);
 }
 
+/// Else each check would take it for its own bad luck, and be asked for again at once.
+#[tokio::test(start_paused = true)]
+async fn what_keeps_every_check_from_running_is_no_single_launchs_error() {
+    type Change = (&'static str, fn(&FakeEngine));
+    let changes: [Change; 2] = [
+        ("the engine has no volume", |engine| {
+            engine.set_volume(false);
+        }),
+        // version, list, image, volume, create.
+        ("by order of the test", |engine| {
+            engine.go_wrong(4, Mishap::Refused);
+        }),
+    ];
+    for (message, change) in changes {
+        let running = launcher(Script::Print(0), |engine, _| change(engine));
+        let Frame::Fault(fault) = last(&mut running.launch(1).await).await else {
+            panic!("no fault");
+        };
+        assert_eq!(fault.kind, FaultKind::EngineDown, "{fault:?}");
+        assert!(fault.message.contains(message), "{fault:?}");
+        running.launcher.shared.engine.set_volume(true);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(kind(&mut running.launch(2).await).await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_alone_is_refused_stays_that_launchs_error() {
+    let running = launcher(Script::Print(0), |_, _| {});
+    assert_eq!(kind(&mut running.launch(1).await).await, None);
+    running.containers(0).await;
+    running.launcher.shared.engine.go_wrong(0, Mishap::Refused);
+    assert_eq!(
+        kind(&mut running.launch(2).await).await,
+        Some(FaultKind::EngineError)
+    );
+    assert_eq!(kind(&mut running.launch(3).await).await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_crash_left_behind_is_reaped_at_the_start() {
     let ours = labels(&[

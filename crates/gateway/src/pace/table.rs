@@ -1,0 +1,196 @@
+//! One pacing table: when each key was last visited, and which turns those who came too early were promised.
+//!
+//! In: a key, its pace and a moment. Out: in turn, or the slot that the next waiter is promised. Memory is bounded: a table that is full
+//! forgets what no longer delays anybody, else its oldest visit.
+//!
+//! Invariant: a promise delays nobody. A visit is allowed as soon as the pace has passed since the last one, whoever was promised what, so a
+//! waiter that never comes back costs its own slot alone.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+/// What is known of one key.
+#[derive(Debug, Clone, Copy)]
+struct Visits {
+    last: Instant,
+    /// The latest slot that was promised to a waiter.
+    promised: Option<Instant>,
+}
+
+/// When each key was last visited. What is older than `memory` and promised to nobody is forgotten.
+#[derive(Debug)]
+pub(super) struct Table<K> {
+    visits: HashMap<K, Visits>,
+    entries_max: usize,
+    memory: Duration,
+}
+
+impl<K: Hash + Eq + Clone> Table<K> {
+    pub(super) fn new(entries_max: usize, memory: Duration) -> Self {
+        Self {
+            visits: HashMap::new(),
+            entries_max,
+            memory,
+        }
+    }
+
+    /// How long until `pace` has passed since the last visit.
+    pub(super) fn wait<Q>(&self, key: &Q, pace: Duration, now: Instant) -> Duration
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.visits
+            .get(key)
+            .and_then(|visits| visits.last.checked_add(pace))
+            .map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
+    }
+
+    /// The slot that the next waiter is to be promised, at most `within` from now; `None` when `key` is in turn.
+    pub(super) fn slot<Q>(
+        &self,
+        key: &Q,
+        pace: Duration,
+        within: Duration,
+        now: Instant,
+    ) -> Option<Instant>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let visits = self.visits.get(key)?;
+        let next = visits.last.checked_add(pace)?;
+        if next <= now {
+            return None;
+        }
+        let Some(promised) = visits.promised else {
+            return Some(next);
+        };
+        let behind = promised.checked_add(spacing(pace));
+        let latest = now.checked_add(within);
+        let slot = [behind, latest].into_iter().flatten().min();
+        Some(slot.map_or(next, |slot| slot.max(next)))
+    }
+
+    /// Hands `slot` out. Whoever is next stands behind it.
+    pub(super) fn promise<Q>(&mut self, key: &Q, slot: Instant)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if let Some(visits) = self.visits.get_mut(key) {
+            visits.promised = visits.promised.max(Some(slot));
+        }
+    }
+
+    /// The next waiter is promised a slot as if it were the first. Those that hold a promise may still come when it says.
+    pub(super) fn forget_promises<Q>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if let Some(visits) = self.visits.get_mut(key) {
+            visits.promised = None;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.visits.len()
+    }
+
+    /// A visit at `now`.
+    pub(super) fn note(&mut self, key: K, now: Instant) {
+        if self.visits.len() >= self.entries_max && !self.visits.contains_key(&key) {
+            self.make_room(now);
+        }
+        self.visits
+            .entry(key)
+            .and_modify(|visits| visits.last = now)
+            .or_insert(Visits {
+                last: now,
+                promised: None,
+            });
+    }
+
+    fn make_room(&mut self, now: Instant) {
+        let memory = self.memory;
+        self.visits.retain(|_, visits| {
+            now.saturating_duration_since(visits.last) < memory || visits.promised > Some(now)
+        });
+        if self.visits.len() < self.entries_max {
+            return;
+        }
+        let oldest = self
+            .visits
+            .iter()
+            .min_by_key(|(_, visits)| visits.last)
+            .map(|(key, _)| key.clone());
+        if let Some(oldest) = oldest {
+            self.visits.remove(&oldest);
+        }
+    }
+}
+
+/// Promised slots lie a quarter more than the pace apart. Nobody comes back to the millisecond: were they a pace apart, the first who is
+/// a little late would put off all those behind it.
+fn spacing(pace: Duration) -> Duration {
+    pace.saturating_add(pace.checked_div(4).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn a_full_table_forgets_the_oldest_alone() {
+        let start = Instant::now();
+        let mut table = Table::new(3, seconds(10));
+        for (key, second) in [("a", 0), ("b", 1), ("c", 2), ("d", 3)] {
+            table.note(key, start + seconds(second));
+        }
+        let mut kept: Vec<_> = table.visits.keys().copied().collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["b", "c", "d"]);
+        table.note("e", start + seconds(12));
+        assert_eq!(table.visits.len(), 2);
+    }
+
+    #[test]
+    fn what_was_promised_is_remembered_longer_but_not_beyond_the_bound() {
+        let start = Instant::now();
+        let mut table = Table::new(2, seconds(10));
+        table.note("a", start);
+        table.promise("a", start + seconds(60));
+        table.note("b", start);
+        table.note("c", start + seconds(20));
+        assert!(table.visits.contains_key("a") && !table.visits.contains_key("b"));
+        table.promise("c", start + seconds(60));
+        table.note("d", start + seconds(21));
+        assert_eq!(table.visits.len(), 2);
+        assert!(!table.visits.contains_key("a"), "the oldest goes");
+    }
+
+    #[test]
+    fn promises_grow_up_to_the_bound_and_delay_nobody() {
+        let start = Instant::now();
+        let (pace, within) = (seconds(10), seconds(40));
+        let mut table = Table::new(3, pace);
+        table.note("a", start);
+        let mut told = Vec::new();
+        for _ in 0..5 {
+            let slot = table.slot("a", pace, within, start).unwrap();
+            table.promise("a", slot);
+            told.push((slot - start).as_millis());
+        }
+        assert_eq!(told, [10_000, 22_500, 35_000, 40_000, 40_000]);
+        assert!(table.wait("a", pace, start + pace).is_zero());
+        assert_eq!(table.slot("a", pace, within, start + pace), None);
+    }
+}
