@@ -24,6 +24,9 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// Hosts opened for each place among the containers: whoever is opened waits for a place with a connection open.
 const OPENS_PER_CHECK_MAX: u64 = 8;
 
+/// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
+const SPARE_PLACES: u64 = 2;
+
 /// Port of a resolver that is given without one.
 const DNS_PORT: u16 = 53;
 
@@ -311,6 +314,7 @@ fn opens_max(values: &Values) -> Result<u64, ConfigError> {
 
 fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
     let directory = values.parse("egress_dir", path)?;
+    let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
         door_socket: values.parse("launcher_socket", path)?,
@@ -320,10 +324,7 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
         } else {
             launcher::EgressSource::Volume(volume)
         },
-        checks_max: values
-            .parse("checks_max", |text| number(text, 1, 64))?
-            .try_into()
-            .unwrap_or(usize::MAX),
+        checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
         ..launcher::Settings::default()
     })

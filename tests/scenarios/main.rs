@@ -17,3 +17,4 @@ mod kills;
 mod optout;
 mod outages;
 mod personas;
+mod stories_in_time;

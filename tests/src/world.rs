@@ -22,6 +22,9 @@ use crate::ProcessEngine;
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Lines of a log that are shown when a condition does not come about.
+const LOG_LINES_SHOWN: usize = 15;
+
 /// The image that real engines run.
 const CHECKER_IMAGE: &str = "localhost/fedicensus-checker:latest";
 
@@ -178,10 +181,15 @@ impl World {
             .checker
             .clone()
             .map_or_else(|| program("fedicensus-checker"), |path| Ok(path.into()))?;
+        let defaults = launcher::Settings::default();
         let settings = launcher::Settings {
+            checks_max: self
+                .setting("checks_max")
+                .parse()
+                .unwrap_or(defaults.checks_max),
             door_socket: self.path("sockets/launcher.sock"),
             egress: launcher::EgressSource::Directory(self.path("egress")),
-            ..launcher::Settings::default()
+            ..defaults
         };
         let shutdown = CancellationToken::new();
         self.inner_launcher = Some(shutdown.clone());
@@ -346,10 +354,24 @@ impl World {
         &self,
         what: &str,
         limit: Duration,
+        holds: impl FnMut(&Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        self.until_each(LOOK_EVERY, what, limit, holds).await
+    }
+
+    /// Waits until `holds`, which is looked at so often: for conditions that are dear.
+    ///
+    /// # Errors
+    /// When it does not within `limit`; the parts' logs are shown.
+    pub async fn until_each(
+        &self,
+        every: Duration,
+        what: &str,
+        limit: Duration,
         mut holds: impl FnMut(&Self) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
         let deadline = Instant::now() + limit;
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut look = tokio::time::interval(every);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = None;
         while Instant::now() < deadline {
@@ -372,11 +394,16 @@ impl World {
         for role in [Role::Gateway, Role::Launcher, Role::Run] {
             let log = std::fs::read_to_string(self.path(&format!("{}.log", role.command())))
                 .unwrap_or_default();
-            let lines: Vec<_> = log.lines().collect();
-            let from = lines.len().saturating_sub(15);
-            text.push_str(&format!(
-                "--- {role:?}\n{}\n",
+            let last = |lines: Vec<&str>| {
+                let from = lines.len().saturating_sub(LOG_LINES_SHOWN);
                 lines.get(from..).unwrap_or_default().join("\n")
+            };
+            // What stopped everything may be long ago by now.
+            let errors = log.lines().filter(|line| line.contains(" ERROR "));
+            text.push_str(&format!(
+                "--- {role:?}, errors\n{}\n--- {role:?}, last lines\n{}\n",
+                last(errors.collect()),
+                last(log.lines().collect())
             ));
         }
         text

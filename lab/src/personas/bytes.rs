@@ -18,6 +18,7 @@ pub(super) fn add(table: &mut Table) {
     chunks(table);
     heads(table);
     floods(table);
+    interims(table);
     slow(table);
     tarpits(table);
     resets(table);
@@ -326,6 +327,9 @@ fn floods(table: &mut Table) {
         http(),
         endless,
     );
+}
+
+fn interims(table: &mut Table) {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100_000);
     let wanted = Expectation::dead(&[DeadReason::Http, DeadReason::Timeout, DeadReason::Deadline]);
     raw(
