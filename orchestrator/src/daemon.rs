@@ -1,4 +1,4 @@
-//! The closed loop: everything that can wake the daemon is one [`Wake`].
+//! The closed loop: everything that can wake the daemon is one `Wake`.
 //!
 //! It takes what is due (①), runs checks (② to ④), keeps failures in doubt until they are confirmed, settles (⑤, ⑥) and publishes (⑦).
 
