@@ -40,7 +40,7 @@ impl Rules {
         let mut rules = Vec::new();
         for line in file.split(|byte| matches!(byte, b'\n' | b'\r' | 0)) {
             if matters(line) {
-                rules.extend_from_slice(line);
+                rules.extend_from_slice(product_only(line));
                 rules.push(b'\n');
             }
         }
@@ -62,6 +62,39 @@ fn whole_lines(file: &[u8]) -> &[u8] {
         .iter()
         .rposition(|byte| matches!(byte, b'\n' | b'\r' | 0));
     end.and_then(|end| file.get(..end)).unwrap_or_default()
+}
+
+/// A `user-agent` line up to its product token: owners write down the whole of what they saw in their logs, version and contact included, and
+/// mean us all the same. Other lines as they are.
+fn product_only(line: &[u8]) -> &[u8] {
+    let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+        return line;
+    };
+    let (key, value) = line.split_at(colon);
+    let is_agent = key
+        .iter()
+        .filter(|byte| byte.is_ascii_alphabetic())
+        .map(u8::to_ascii_lowercase)
+        .eq(b"useragent".iter().copied());
+    let mut length = 1_usize;
+    for byte in value.iter().skip(1) {
+        let is_blank = matches!(byte, b' ' | b'\t');
+        let begun = value
+            .get(1..length)
+            .is_some_and(|begun| !begun.trim_ascii().is_empty());
+        if !(byte.is_ascii_alphabetic()
+            || matches!(byte, b'-' | b'_' | b'*')
+            || (is_blank && !begun))
+        {
+            break;
+        }
+        length = length.saturating_add(1);
+    }
+    if is_agent {
+        line.get(..colon.saturating_add(length)).unwrap_or(line)
+    } else {
+        line
+    }
 }
 
 /// Whether a line can be a `user-agent`, `allow`, `disallow` or `crawl-delay` line, in any case and some misspellings.
@@ -105,6 +138,22 @@ mod tests {
             false,
         );
         check(b"User-agent: GPTBot\nDisallow: /", WELL_KNOWN, true);
+        check(b"User-agent: GPTBot/1.0\nDisallow: /", WELL_KNOWN, true);
+        check(
+            b"User-agent: Fedicensus/0.1.0\nDisallow: /",
+            WELL_KNOWN,
+            false,
+        );
+        check(
+            b"user-agent:Fedicensus/0.1.0 (+https://a.example/)\nDisallow: /",
+            WELL_KNOWN,
+            false,
+        );
+        check(
+            b"User-agent: *\nDisallow: /fedicensus/1\nAllow: /",
+            "/fedicensus/1",
+            false,
+        );
     }
 
     #[test]

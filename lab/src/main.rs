@@ -156,7 +156,7 @@ async fn health(state: &Path) -> anyhow::Result<()> {
 }
 
 fn expect(json: bool) -> anyhow::Result<()> {
-    let table = Table::new(&personas(), Crowd::default());
+    let table = Table::new(&personas(), Crowd::default(), "");
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &table)?;

@@ -250,6 +250,7 @@ fn strangers(report: &mut Report, table: &Table, nodes: &[String]) {
         .iter()
         .map(|persona| persona.host.as_str())
         .chain(table.crowd.iter().map(String::as_str))
+        .chain(table.added.iter().map(String::as_str))
         .collect();
     for name in nodes.iter().filter(|name| !ours.contains(name.as_str())) {
         let name = protocol::escaped(name.as_bytes(), 253);

@@ -138,7 +138,7 @@ impl Lab {
         let authority = Authority::new()?;
         let names = state_dir::names(&personas, settings.crowd, address) + &settings.names_added;
         let ca_pem = authority.pem() + &settings.ca_added;
-        let table = Table::new(&personas, settings.crowd);
+        let table = Table::new(&personas, settings.crowd, &settings.names_added);
         let log_path = settings
             .state
             .as_ref()

@@ -32,14 +32,26 @@ pub struct Table {
     pub personas: Vec<Persona>,
     /// The crowd: each lives and is listed.
     pub crowd: Vec<String>,
+    /// Names put beside them by hand, of which nothing is expected.
+    #[serde(default)]
+    pub added: Vec<String>,
 }
 
 impl Table {
     /// The table of these personas and this crowd.
-    pub fn new(personas: &[Persona], crowd: Crowd) -> Self {
+    ///
+    /// `names_added` is what was put into the names file by hand.
+    pub fn new(personas: &[Persona], crowd: Crowd, names_added: &str) -> Self {
+        let first_words = names_added
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
         Self {
             personas: personas.to_vec(),
             crowd: crowd.names().collect(),
+            added: first_words
+                .filter(|name| !name.starts_with(['#', '*']))
+                .map(str::to_lowercase)
+                .collect(),
         }
     }
 }
@@ -129,7 +141,7 @@ mod tests {
     #[test]
     fn files_are_swapped_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let table = Table::new(&personas(), Crowd::new(2, 1));
+        let table = Table::new(&personas(), Crowd::new(2, 1), "");
         write(dir.path(), "pem", &table, "names").unwrap();
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(left.len(), 3);

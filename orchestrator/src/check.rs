@@ -23,7 +23,7 @@ use crate::tools::Tools;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
-const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 60);
+const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
 
 /// Longest wait for a place among the containers, with the host's connection open: two slow checks in each place before it. The gateway keeps an
 /// unused way for longer than that.

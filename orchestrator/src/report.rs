@@ -233,6 +233,10 @@ pub fn conclude(
             stderr: stderr.to_owned(),
         });
     }
+    let failed = !matches!(report.finding, Some(Verdict::Alive { .. }));
+    if failed && (!account.up || account.failed == FailedSide::Gateway) {
+        return Err(Fault::NetworkLost);
+    }
     let Some(finding) = &report.finding else {
         return Ok(dead(without_finding(report, end)));
     };
@@ -248,9 +252,6 @@ pub fn conclude(
         };
     }
     if let Verdict::Dead { .. } = finding {
-        if !account.up || account.failed == FailedSide::Gateway {
-            return Err(Fault::NetworkLost);
-        }
         match account.budget_hit {
             Some(Budget::Bytes | Budget::Connections) => return Ok(dead(DeadReason::Budget)),
             Some(Budget::Time) | None => {}

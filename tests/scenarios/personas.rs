@@ -94,6 +94,6 @@ fn expected_list(world: &World) -> Vec<String> {
 fn compared(world: &World, nodes: &[String]) -> anyhow::Result<Vec<String>> {
     let output = world.command(&["status", "--hosts", "--json"])?;
     let found: Vec<Found> = serde_json::from_slice(&output.stdout)?;
-    let asked = lab::request_log::asked(&world.path("lab/requests.ndjson")).ok();
-    Ok(compare(world.lab().table(), &found, nodes, asked.as_ref()).differences)
+    let asked = lab::request_log::asked(&world.path("lab/requests.ndjson"))?;
+    Ok(compare(world.lab().table(), &found, nodes, Some(&asked)).differences)
 }

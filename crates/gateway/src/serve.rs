@@ -133,9 +133,10 @@ pub async fn serve_over(
 ) -> Result<(), GatewayError> {
     settings.validate()?;
     shout(&settings);
-    let shared = Arc::new(prepare(settings, routes)?);
-    let path = shared.settings.control_socket.clone();
+    let path = settings.control_socket.clone();
+    // First of all: what a former life left behind may only be swept by the one gateway that serves.
     let listener = bind(&path).await?;
+    let shared = Arc::new(prepare(settings, routes)?);
     tracing::info!(socket = %path.display(), "gateway serves");
     let connections_max = usize::try_from(shared.settings.open_max)
         .unwrap_or(usize::MAX)

@@ -40,7 +40,11 @@ fn faultless(table: &Table) -> (Vec<Found>, Vec<String>) {
 }
 
 fn table() -> Table {
-    Table::new(&personas(), Crowd::new(30, 1))
+    Table::new(
+        &personas(),
+        Crowd::new(30, 1),
+        "# by hand\nReal.example 127.0.0.1 443\n*.all.example 127.0.0.1 443\n",
+    )
 }
 
 #[track_caller]
@@ -60,6 +64,15 @@ fn row<'a>(found: &'a mut [Found], host: &str) -> &'a mut Found {
 #[test]
 fn a_faultless_census_has_no_differences() {
     check(|_, _, _| {}, &[]);
+}
+
+#[test]
+fn what_was_put_beside_the_personas_by_hand_is_no_difference() {
+    let end = |nodes: &mut Vec<String>| {
+        nodes.push("real.example".to_owned());
+        nodes.sort();
+    };
+    check(|_, nodes, _| end(nodes), &[]);
 }
 
 #[test]

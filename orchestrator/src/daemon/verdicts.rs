@@ -15,6 +15,9 @@ use crate::fault::{Fault, Reach};
 /// work still does.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
+/// Longest told wait that a host which has lived keeps to, and up to as much again. It asks again without a promise: that costs no look-up.
+const LIVED_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// A host that met an outage is due again after this and up to ten seconds more; nothing is taken before the outage is over.
 const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
 
@@ -59,7 +62,7 @@ impl Daemon {
             Ended::Deferred { why, retry_after } => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
                 check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let due = now.plus(self.after_deferral(why, retry_after));
+                let due = now.plus(self.after_deferral(&record, why, retry_after));
                 self.give_back(
                     host,
                     due,
@@ -110,8 +113,16 @@ impl Daemon {
     }
 
     /// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.
-    fn after_deferral(&self, why: Deferral, retry_after: Duration) -> Duration {
+    ///
+    /// A host that has lived never stands behind more than a minute of them: else whoever lists junk names below its domain, or points names at
+    /// its address, would keep it waiting until it is off the list.
+    fn after_deferral(&self, record: &Record, why: Deferral, retry_after: Duration) -> Duration {
         match why {
+            Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace
+                if record.last_alive.is_some() =>
+            {
+                retry_after.min(writes::spread(LIVED_WAIT_MAX, self.tools.dice.jitter()))
+            }
             Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => retry_after,
             Deferral::DialPace | Deferral::Dns | Deferral::NoFamily | Deferral::Full => {
                 writes::spread(retry_after, self.tools.dice.jitter())

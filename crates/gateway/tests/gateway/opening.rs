@@ -276,11 +276,14 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
         names_file: Some(rig.names.clone()),
         ..Settings::default()
     };
+    let in_use = rig.directory(8);
+    std::fs::create_dir(&in_use).unwrap();
     let second = serve(settings(&rig.control), CancellationToken::new()).await;
     assert!(
         matches!(second, Err(GatewayError::AlreadyRunning(_))),
         "{second:?}"
     );
+    assert!(in_use.exists(), "the second one swept the first one's");
 
     let remains = rig.directory(7);
     std::fs::create_dir(&remains).unwrap();
