@@ -137,7 +137,7 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
                 // The step after this one has every persona checked in containers.
                 "--skip",
                 "personas",
-                // A week of twenty seconds is too short for an engine; these stories are about rules and were told over processes.
+                // A week of half a minute is too short for an engine; these stories are about rules and were told over processes.
                 "--skip",
                 "stories_in_time",
             ],
