@@ -429,6 +429,27 @@ impl Drop for World {
             child.kill().ok();
             child.wait().ok();
         }
+        if let Engine::Socket(socket) = &self.options.engine {
+            remove_containers(socket, &self.setting("instance"));
+        }
+    }
+}
+
+/// What a launcher that was killed left behind: no other comes after it to reap.
+fn remove_containers(socket: &Path, instance: &str) {
+    let docker = |arguments: &[&str]| {
+        Command::new("docker")
+            .arg("-H")
+            .arg(format!("unix://{}", socket.display()))
+            .args(arguments)
+            .output()
+    };
+    let label = format!("label=org.fedicensus={instance}");
+    let Ok(listed) = docker(&["ps", "-aq", "--filter", &label]) else {
+        return;
+    };
+    for id in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
+        docker(&["rm", "--force", id]).ok();
     }
 }
 

@@ -163,6 +163,7 @@ impl<E: Engine> Launcher<E> {
         if ended.is_err() {
             tracing::warn!("some containers could not be removed; the next start will");
         }
+        keeper::sweep_last(shared).await;
     }
 
     /// Serves one connection in a task of its own.

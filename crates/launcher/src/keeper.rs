@@ -132,6 +132,16 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
     }
 }
 
+/// At an orderly end: a probe that was under way leaves its container, and nobody may come after us.
+pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
+    if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
+        tracing::debug!(
+            error = error.message,
+            "no last sweep: the engine does not answer"
+        );
+    }
+}
+
 async fn sweep<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
