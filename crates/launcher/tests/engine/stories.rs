@@ -184,17 +184,18 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
     let running = bench.launcher("told", |_| {});
     let (id, container) = running.launch("stay").await;
     let label = format!("org.fedicensus.check={id}");
-    let found = loop {
-        if let Some(found) = bench.containers(&[&label]).await.pop() {
-            break found;
+    // Docker lists a container a moment before it can be inspected.
+    let told = loop {
+        if let Some(found) = bench.containers(&[&label]).await.pop()
+            && let Ok(told) = bench
+                .docker
+                .inspect_container(&found, None::<InspectContainerOptions>)
+                .await
+        {
+            break told;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    let told = bench
-        .docker
-        .inspect_container(&found, None::<InspectContainerOptions>)
-        .await
-        .unwrap();
     let config = told.config.unwrap();
     assert_eq!(config.user.as_deref(), Some("64321:64321"));
     assert_eq!(config.cmd.unwrap(), ["--", "stay.victim.example"]);
