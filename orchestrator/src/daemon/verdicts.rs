@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use census::state::Record;
-use census::time::Timestamp;
+use census::time::{Jitter, Timestamp};
 use gateway::control::Deferral;
 
 use super::{Daemon, Finished, InDoubt, writes};
@@ -62,7 +62,12 @@ impl Daemon {
             Ended::Deferred { why, retry_after } => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
                 check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let due = now.plus(self.after_deferral(&record, why, retry_after));
+                let due = now.plus(after_deferral(
+                    &record,
+                    why,
+                    retry_after,
+                    self.tools.dice.jitter(),
+                ));
                 self.give_back(
                     host,
                     due,
@@ -112,24 +117,6 @@ impl Daemon {
         }
     }
 
-    /// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.
-    ///
-    /// A host that has lived never stands behind more than a minute of them: else whoever lists junk names below its domain, or points names at
-    /// its address, would keep it waiting until it is off the list.
-    fn after_deferral(&self, record: &Record, why: Deferral, retry_after: Duration) -> Duration {
-        match why {
-            Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace
-                if record.last_alive.is_some() =>
-            {
-                retry_after.min(writes::spread(LIVED_WAIT_MAX, self.tools.dice.jitter()))
-            }
-            Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => retry_after,
-            Deferral::DialPace | Deferral::Dns | Deferral::NoFamily | Deferral::Full => {
-                writes::spread(retry_after, self.tools.dice.jitter())
-            }
-        }
-    }
-
     fn doubt(&mut self, failure: InDoubt, doubt: Doubt, began: Timestamp, now: Timestamp) {
         let host = failure.record().host.clone();
         if let Some(oldest) = self.confirm.fail(host, failure, doubt, began, now) {
@@ -167,5 +154,58 @@ impl Daemon {
             failure.words()
         );
         self.give_back_soon(failure.record().host.clone(), &note);
+    }
+}
+
+/// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.
+///
+/// A host that has lived never stands behind more than a minute of them: else whoever lists junk names below its domain, or points names at its
+/// address, would keep it waiting until it is off the list.
+fn after_deferral(
+    record: &Record,
+    why: Deferral,
+    retry_after: Duration,
+    jitter: Jitter,
+) -> Duration {
+    match why {
+        Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => {
+            match record.last_alive {
+                Some(_) => retry_after.min(writes::spread(LIVED_WAIT_MAX, jitter)),
+                None => retry_after,
+            }
+        }
+        Deferral::DialPace | Deferral::Dns | Deferral::NoFamily | Deferral::Full => {
+            writes::spread(retry_after, jitter)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::Host;
+
+    use super::*;
+
+    #[test]
+    fn junk_below_its_domain_keeps_no_living_host_waiting() {
+        let stranger = Record::discovered(
+            Host::parse("a.example.org").unwrap(),
+            Timestamp(0),
+            Timestamp(0),
+        );
+        let living = Record {
+            last_alive: Some(Timestamp(1)),
+            ..stranger.clone()
+        };
+        let hours = Duration::from_secs(20 * 3600);
+        let wait = |record: &Record, told| {
+            after_deferral(record, Deferral::GroupPace, told, Jitter(u32::MAX))
+        };
+        assert_eq!(wait(&stranger, hours), hours, "a promised slot is kept to");
+        assert!(wait(&living, hours) <= LIVED_WAIT_MAX * 2);
+        assert_eq!(
+            wait(&living, Duration::from_secs(3)),
+            Duration::from_secs(3)
+        );
     }
 }
