@@ -69,6 +69,14 @@ find_socket() {
         fail "no engine socket at $ENGINE_SOCKET: set ENGINE_SOCKET (rootless Podman: systemctl --user enable --now podman.socket)"
 }
 
+# find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
+find_profile() {
+    if [[ $ENGINE == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
+        FEDICENSUS_SECCOMP_PATH=$(cd "$1/../crates/launcher/src" && pwd)/seccomp.json
+        export FEDICENSUS_SECCOMP_PATH
+    fi
+}
+
 # find_base_images DEPLOY-FOLDER: the public base images where they are here or a registry answers, else our own, made when they aren't
 # there yet. Exports FEDICENSUS_BASE_RUST and FEDICENSUS_BASE_NGINX in the second case.
 find_base_images() {

@@ -38,6 +38,7 @@ pub(crate) async fn open(gateway_socket: &Path, host: Host) -> Result<Ready> {
             contact: crate::stage::CONTACT.to_owned(),
             peers: AskPeers::Ask,
         },
+        wish: control::Wish::default(),
     };
     let (answer, control) = ask(gateway_socket, &request).await?;
     match answer {

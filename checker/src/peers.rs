@@ -6,6 +6,8 @@
 mod feed;
 mod friendica;
 mod funkwhale;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod lemmy;
 mod mastodon;
 mod mbin;

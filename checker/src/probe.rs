@@ -1,7 +1,9 @@
 //! `--probe`: what limits this process finds in force on itself.
 //!
-//! In: `/proc`, `/sys/fs/cgroup` and a few attempts to write. Out: a [`ProbeReport`]. Refused: nothing; what can't be read is reported as not in
+//! In: `/proc`, `/sys/fs/cgroup`, a few attempts to write and a few system calls. Out: a [`ProbeReport`]. Refused: nothing; what can't be read is reported as not in
 //! force, so that a container is never thought better confined than it is.
+
+mod calls;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -16,7 +18,19 @@ use rustix::process::{Resource, getrlimit};
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
 /// Where a process could find something to write to, in a container of either engine.
-const WRITABLE_TRIED: [&str; 6] = ["/", "/tmp", "/run", "/var/tmp", "/dev/shm", EGRESS_MOUNT];
+const WRITABLE_TRIED: [&str; 7] = [
+    "/",
+    "/tmp",
+    "/run",
+    "/var/tmp",
+    "/dev/shm",
+    "/dev/mqueue",
+    EGRESS_MOUNT,
+];
+
+/// A process's own memory as a file: whoever may write it changes even what is mapped read-only, the program's text among it. It is root's where
+/// the program may be executed and not read, as in our image.
+const OWN_MEMORY: &str = "/proc/self/mem";
 
 /// A v1 limit from here on means none: the kernel writes the largest multiple of a page.
 const V1_UNLIMITED: u64 = 1 << 62;
@@ -35,6 +49,9 @@ pub fn probe() -> ProbeReport {
         bounding: field(&status, "CapBnd:").to_owned(),
         no_new_privileges: field(&status, "NoNewPrivs:") == "1",
         seccomp: field(&status, "Seccomp:").parse().unwrap_or(0),
+        calls_refused: calls::refused(),
+        calls_missing: calls::missing(),
+        profile_mark: calls::profile_mark(),
         memory_max_bytes: groups.memory(),
         swap_max_bytes: groups.swap(),
         pids_max: groups.number("pids", "pids.max", "pids.max"),
@@ -169,7 +186,12 @@ fn writable() -> Vec<String> {
         }
         is_writable
     });
-    tried.map(|directory| (*directory).to_owned()).collect()
+    let memory = OpenOptions::new().write(true).open(OWN_MEMORY).is_ok();
+    tried
+        .copied()
+        .chain(memory.then_some(OWN_MEMORY))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn interfaces(dev: &str) -> Vec<String> {

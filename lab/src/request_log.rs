@@ -72,16 +72,28 @@ impl RequestLog {
     }
 }
 
+/// All lines of the log, in order.
+///
+/// # Errors
+/// When the file can't be read. A last line that is half written ends the reading.
+pub fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for line in BufReader::new(File::open(path)?.take(LOG_BYTES_MAX)).lines() {
+        let Ok(entry) = serde_json::from_str(&line?) else {
+            break;
+        };
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
 /// The paths asked of each host; a host that was only connected to has an empty set.
 ///
 /// # Errors
 /// When the file can't be read. A last line that is half written ends the reading.
 pub fn asked(path: &Path) -> io::Result<BTreeMap<String, BTreeSet<String>>> {
     let mut asked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in BufReader::new(File::open(path)?.take(LOG_BYTES_MAX)).lines() {
-        let Ok(entry) = serde_json::from_str::<Entry>(&line?) else {
-            break;
-        };
+    for entry in entries(path)? {
         let paths = asked.entry(entry.host).or_default();
         if !entry.method.is_empty() {
             paths.insert(entry.path);

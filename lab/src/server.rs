@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustls::server::Acceptor;
@@ -96,6 +96,7 @@ pub struct Lab {
     ca_pem: String,
     names: String,
     table: Table,
+    world: Arc<World>,
     end: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -114,6 +115,8 @@ struct World {
     crowd: Crowd,
     authority: Authority,
     log: RequestLog,
+    /// What all of the crowd does before HTTP.
+    crowd_handshake: Mutex<Handshake>,
 }
 
 impl Lab {
@@ -156,7 +159,8 @@ impl Lab {
             names,
             table,
             end: Some(end),
-            task: tokio::spawn(serve(listener, world, ended)),
+            task: tokio::spawn(serve(listener, Arc::clone(&world), ended)),
+            world,
         })
     }
 
@@ -178,6 +182,11 @@ impl Lab {
     /// What a census should find.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// From now on all of the crowd greets like this: to a census it looks as if something of its own were wrong.
+    pub fn play_crowd(&self, handshake: Handshake) {
+        *self.world.crowd_handshake() = handshake;
     }
 
     /// Ends the lab and waits until its port is free.
@@ -211,7 +220,14 @@ impl World {
             crowd,
             authority,
             log,
+            crowd_handshake: Mutex::default(),
         }
+    }
+
+    fn crowd_handshake(&self) -> MutexGuard<'_, Handshake> {
+        self.crowd_handshake
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handshake(&self, name: &str) -> Option<Handshake> {
@@ -220,7 +236,7 @@ impl World {
                 let checks = stage.checks.load(Ordering::Relaxed);
                 Some(stage.play.during(checks + 1).handshake)
             }
-            None => self.crowd.play(name).map(|_| Handshake::Sound),
+            None => self.crowd.play(name).map(|_| *self.crowd_handshake()),
         }
     }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
 use gateway::Egress;
-use gateway::control::Deferral;
+use gateway::control::{Deferral, Family, Wish};
 use launcher::wire::End;
 use launcher::{Container, Frame};
 use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
 use protocol::order::AskPeers;
-use protocol::{CheckId, CheckOrder, Host, escaped};
+use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::confirm::{Doubt, Witness};
+use crate::confirm::{Dns, Doubt, Witness};
 use crate::egress::{Way, open};
 use crate::fault::Fault;
 use crate::lines::Lines;
@@ -38,6 +38,8 @@ pub struct Check {
     pub host: Host,
     /// What is asked besides.
     pub order: CheckOrder,
+    /// What its way should show to work.
+    pub wish: Wish,
     /// When it began.
     pub began: Timestamp,
     /// Who watches its steps, if somebody does.
@@ -84,6 +86,7 @@ impl Check {
                 contact: tools.contact.to_string(),
                 peers,
             },
+            wish: Wish::default(),
             began: tools.now(),
             watcher,
         }
@@ -147,14 +150,53 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
     };
     let alive = matches!(verdict, Verdict::Alive { .. });
     let doubt = Doubt {
-        families: vec![witness.family],
-        dns: witness.fresh,
+        families: vec![Family::of(witness.address)],
+        dns: match (answered_by_itself(&verdict), witness.fresh) {
+            (true, _) => Dns::Sound,
+            (false, true) => Dns::Fresh(Some(witness.address)),
+            (false, false) => Dns::Remembered(Some(witness.address)),
+        },
     };
     Ok(Ended::Verdict {
         verdict,
         witness: alive.then_some(witness),
         doubt,
     })
+}
+
+/// Whether whoever answered had the host's own certificate, so that the name had led to the right place. What fails before or without TLS may
+/// have gone astray, and so may what ended the checker itself.
+fn answered_by_itself(verdict: &Verdict) -> bool {
+    let Verdict::Dead { reason, .. } = verdict else {
+        return true;
+    };
+    match reason {
+        DeadReason::TooLarge
+        | DeadReason::Encoding
+        | DeadReason::RedirectLoop
+        | DeadReason::RedirectToSelf
+        | DeadReason::TemporaryRedirect
+        | DeadReason::BadRedirect
+        | DeadReason::NodeinfoElsewhere
+        | DeadReason::NoNodeinfo
+        | DeadReason::NotNodeinfo
+        | DeadReason::Status => true,
+        DeadReason::RobotsUnavailable
+        | DeadReason::Tls
+        | DeadReason::Http
+        | DeadReason::Timeout
+        | DeadReason::Deadline
+        | DeadReason::NoSuchName
+        | DeadReason::NoAddress
+        | DeadReason::AddressRefused
+        | DeadReason::DnsBroken
+        | DeadReason::Unreachable
+        | DeadReason::Protocol
+        | DeadReason::Crashed
+        | DeadReason::Memory
+        | DeadReason::Budget
+        | DeadReason::Faulting => false,
+    }
 }
 
 /// What a container told us.

@@ -116,6 +116,8 @@ enum Command {
         #[arg(long)]
         markdown: bool,
     },
+    /// Print the list of system calls that a check may make, for the file that Podman takes it from (setting `seccomp_path`)
+    SeccompProfile,
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -213,6 +215,7 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
             Ok(OK)
         }
         Command::Settings { markdown } => show::settings(values, markdown),
+        Command::SeccompProfile => show::seccomp_profile(),
         other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
     };
     outcome.unwrap_or_else(|error| {
@@ -242,7 +245,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::OptOut { host, by, undo } => ask::opt_out(config, host, by, undo).await,
         Command::Dump { force } => ask::dump(config, force).await,
         Command::Health { part } => show::health(config, part).await,
-        Command::Settings { .. } | Command::Completions { .. } => Ok(OK),
+        Command::Settings { .. } | Command::SeccompProfile | Command::Completions { .. } => Ok(OK),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Time and chance: the only place that reads a clock or draws at random. Everything below is handed the result.
 
+mod steady;
+
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -8,10 +10,20 @@ use protocol::CheckId;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+pub use steady::SteadyClock;
+
 /// What time it is.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Now.
     fn now(&self) -> Timestamp;
+
+    /// What is wrong with it, if something seems to be.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// The census was at this moment already, in a former life.
+    fn was_at(&self, _known: Timestamp) {}
 }
 
 /// The machine's clock.

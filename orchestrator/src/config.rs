@@ -326,6 +326,12 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
         },
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
+        confinement: launcher::spec::Confinement {
+            seccomp: Some(launcher::spec::SeccompProfile::ours(
+                values.parse("seccomp_path", whole_path_or_none)?,
+            )),
+            ..launcher::spec::Confinement::default()
+        },
         ..launcher::Settings::default()
     })
 }
@@ -489,6 +495,15 @@ fn path_or_none(text: &str) -> Result<Option<PathBuf>, String> {
     } else {
         Some(PathBuf::from(text))
     })
+}
+
+/// A path on another machine or in another container: there is no directory here that it could be relative to.
+fn whole_path_or_none(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "" => Ok(None),
+        path if path.starts_with('/') => Ok(Some(path.to_owned())),
+        _ => Err("must be a whole path, which begins with `/`".to_owned()),
+    }
 }
 
 fn label(text: &str) -> Result<String, String> {

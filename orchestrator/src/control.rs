@@ -4,7 +4,7 @@
 //! The socket lies in the data directory, which only the census's own user may enter.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use store::{AddedAs, OptIn, OptOut, Store, StoreError, Writer};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
@@ -29,6 +30,9 @@ pub const NAMES_PER_REQUEST_MAX: usize = 200;
 
 /// Connections at once: operators' commands and a health check.
 const CONNECTIONS_MAX: usize = 32;
+
+/// How often the socket is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A client that sends no whole request in this time is let go.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
@@ -290,7 +294,11 @@ impl Handler {
 
     fn live(&self) -> Result<LiveState, String> {
         let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
-        Ok(live.state(self.tools.clock.now()))
+        let now = self.tools.clock.now();
+        Ok(LiveState {
+            clock_trouble: self.tools.clock.trouble(),
+            ..live.state(now)
+        })
     }
 }
 
@@ -322,16 +330,19 @@ pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves the control socket until `shutdown`.
+/// Serves the control socket until `shutdown`, and makes it anew when somebody took it away.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
 pub async fn serve(
-    listener: UnixListener,
+    path: PathBuf,
+    mut listener: UnixListener,
     handler: Handler,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let Ok(place) = places.clone().acquire_owned().await else {
             return Ok(());
@@ -339,6 +350,14 @@ pub async fn serve(
         let accepted = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
             accepted = listener.accept() => accepted,
+            _ = look.tick() => {
+                // Without its directory it can't be made, and there is nobody to ask.
+                if is_missing(&path) && let Ok(anew) = listen(&path) {
+                    tracing::warn!(path = %path.display(), "the control socket was taken away; there is a new one");
+                    listener = anew;
+                }
+                continue;
+            }
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
@@ -356,6 +375,10 @@ pub async fn serve(
             drop(place);
         });
     }
+}
+
+fn is_missing(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
 }
 
 async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {

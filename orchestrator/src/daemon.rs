@@ -2,10 +2,16 @@
 //!
 //! It takes what is due (①), runs checks (② to ④), keeps failures in doubt until they are confirmed, settles (⑤, ⑥) and publishes (⑦).
 
+mod canaries;
 mod dumps;
 mod live;
 mod verdicts;
 mod writes;
+
+#[cfg(test)]
+mod crowds;
+#[cfg(test)]
+mod league;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +19,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use census::state::{ParkedWhy, Record, Verdict};
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 use dump::Force;
+use gateway::control::Wish;
 use protocol::Host;
 use store::{Store, StoreError, Taken};
 use tokio::sync::{mpsc, oneshot};
@@ -24,18 +31,23 @@ use tokio_util::sync::CancellationToken;
 use crate::check::{self, Check, Ended};
 use crate::config::Config;
 use crate::confirm::Confirm;
-use crate::due::Due;
-use crate::fault::Fault;
+use crate::due::{Due, EarlyAsks};
+use crate::fault::{Fault, Faulters, Lately};
 use crate::outage::Outage;
 use crate::publish::PublishError;
+use crate::silence::Silence;
 use crate::tools::Tools;
 
+use canaries::Canaries;
 use dumps::Dumps;
 
 pub use live::{Live, LiveState};
 
 /// The loop looks around at least this often: for what has waited too long, for outages, for the dump.
 const TICK: Duration = Duration::from_secs(1);
+
+/// While checks are under way and none has ended for this long, the parts are asked whether they are well: one that hangs says nothing by itself.
+const QUIET_MAX: Duration = Duration::from_secs(30);
 
 /// A clock that moved this much against the monotonic one has been set.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
@@ -83,6 +95,16 @@ enum Wake {
     Order(Order),
 }
 
+/// Why a host is asked now.
+enum Asked {
+    /// It is due.
+    InTurn,
+    /// Somebody wants to watch.
+    ByName(mpsc::Sender<String>),
+    /// Those whose failures wait need a witness.
+    Canary(Wish),
+}
+
 /// A check that ended, with its host still in flight.
 struct Finished {
     record: Box<Record>,
@@ -96,13 +118,28 @@ enum InDoubt {
     /// A verdict of the failing kind.
     Verdict(Box<Record>, Verdict),
     /// A fault of this one check: counted against the host only when others are checked well.
-    Fault(Box<Record>, String),
+    Fault(Box<Record>, String, Lately),
 }
 
 impl InDoubt {
     fn record(&self) -> &Record {
         match self {
-            Self::Verdict(record, _) | Self::Fault(record, _) => record,
+            Self::Verdict(record, _) | Self::Fault(record, _, _) => record,
+        }
+    }
+
+    /// Its reason, or the verdict when it has none.
+    fn reason(&self) -> String {
+        match self {
+            Self::Verdict(_, verdict) => {
+                let (word, reason) = crate::explain::verdict_words(verdict);
+                if reason.is_empty() {
+                    word.to_owned()
+                } else {
+                    reason
+                }
+            }
+            Self::Fault(..) => "fault".to_owned(),
         }
     }
 
@@ -112,7 +149,7 @@ impl InDoubt {
                 let (word, reason) = crate::explain::verdict_words(verdict);
                 format!("{word} {reason}").trim().to_owned()
             }
-            Self::Fault(_, note) => note.clone(),
+            Self::Fault(_, note, _) => note.clone(),
         }
     }
 }
@@ -124,6 +161,7 @@ pub struct Daemon {
     store: Store,
     config: Config,
     due: Due,
+    early: EarlyAsks,
     checks: JoinSet<Finished>,
     /// With the task that checks it, until that has ended.
     in_flight: HashMap<Host, Option<AbortHandle>>,
@@ -131,12 +169,18 @@ pub struct Daemon {
     /// Hosts whose row the store would not write: they are released when it writes again.
     stuck: Vec<Host>,
     confirm: Confirm<InDoubt>,
-    next_canary: usize,
+    faulters: Faulters,
+    silence: Silence,
+    canaries: Canaries,
     outage: Outage,
     live: Arc<Live>,
     orders: mpsc::Receiver<Order>,
     dumps: Dumps,
     clock_offset_ms: i64,
+    /// What was last said of the machine's clock.
+    clock_trouble: Option<String>,
+    /// When a check last ended, or the parts were last asked.
+    quiet_since: tokio::time::Instant,
     started: tokio::time::Instant,
     ticker: tokio::time::Interval,
 }
@@ -178,24 +222,33 @@ impl Daemon {
                 });
         let seeds = seeds.collect();
         tools.writer.add_now(seeds, now).await?;
-        let published = store.reader()?.last_dump()?.map(|dump| dump.names);
-        let dumps = Dumps::new(now, published);
+        let published = store.reader()?.last_dump()?;
+        if let Some(published) = published {
+            say_odd_time(now, published.at);
+            tools.clock.was_at(published.at);
+        }
+        let dumps = Dumps::new(now, published.map(|dump| dump.names));
         let started = tokio::time::Instant::now();
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok(Self {
             due: Due::new(),
+            early: EarlyAsks::default(),
             checks: JoinSet::new(),
             in_flight: HashMap::new(),
             writes: JoinSet::new(),
             stuck: Vec::new(),
             confirm: Confirm::new(now),
-            next_canary: 0,
+            faulters: Faulters::default(),
+            silence: Silence::default(),
+            canaries: Canaries::new(config.canaries.clone()),
             outage: Outage::default(),
             live,
             orders,
             dumps,
             clock_offset_ms: now.0,
+            clock_trouble: None,
+            quiet_since: started,
             started,
             ticker,
             tools,
@@ -215,12 +268,15 @@ impl Daemon {
             match self.wake(&shutdown).await {
                 // A look at an outage may wait long for an answer; the end must not.
                 Wake::Tick => tokio::select! {
-                    () = self.tick() => {}
+                    ticked = self.tick() => ticked?,
                     () = shutdown.cancelled() => break,
                 },
                 // The loop takes what is due each time round.
                 Wake::Due => {}
-                Wake::CheckEnded(finished) => self.conclude(finished),
+                Wake::CheckEnded(finished) => {
+                    self.quiet_since = tokio::time::Instant::now();
+                    self.conclude(finished);
+                }
                 Wake::Written(outcome) => self.written(outcome)?,
                 Wake::Dumped(outcome) => self.dumped(outcome),
                 Wake::Order(order) => self.obey(order).await,
@@ -233,7 +289,7 @@ impl Daemon {
     }
 
     async fn wake(&mut self, shutdown: &CancellationToken) -> Wake {
-        let waits_for_due = self.room() > 0 && !self.outage.is_on();
+        let waits_for_due = self.room() > 0;
         let until_due = self.due.look_at().since(self.tools.now());
         tokio::select! {
             biased;
@@ -259,7 +315,9 @@ impl Daemon {
 
     /// How many more hosts may be opened.
     fn room(&self) -> u32 {
-        u32::try_from(self.config.opens_max.saturating_sub(self.checks.len())).unwrap_or(u32::MAX)
+        let most = u32::try_from(self.config.opens_max).unwrap_or(u32::MAX);
+        let under_way = u32::try_from(self.checks.len()).unwrap_or(u32::MAX);
+        self.outage.room(most).saturating_sub(under_way)
     }
 
     /// ① Takes what is due and starts its checks.
@@ -281,7 +339,7 @@ impl Daemon {
     async fn start_if_admitted(&mut self, taken: Taken) {
         let host = taken.record.host.clone();
         let Err(refusal) = self.tools.names.admit_host(host.clone()) else {
-            self.start(taken, None);
+            self.start(taken, Asked::InTurn);
             return;
         };
         tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
@@ -301,8 +359,16 @@ impl Daemon {
         }
     }
 
-    fn start(&mut self, taken: Taken, watcher: Option<mpsc::Sender<String>>) {
-        let check = Check::new(&taken.record, &self.tools, watcher);
+    fn start(&mut self, taken: Taken, asked: Asked) {
+        let watcher = match &asked {
+            Asked::ByName(watcher) => Some(watcher.clone()),
+            Asked::InTurn | Asked::Canary(_) => None,
+        };
+        let mut check = Check::new(&taken.record, &self.tools, watcher);
+        check.wish = self.confirm.wish_for(&check.host);
+        if let Asked::Canary(wish) = asked {
+            self.canaries.bid(&mut check, wish);
+        }
         let host = check.host.clone();
         let tools = self.tools.clone();
         let task = self.checks.spawn(async move {
@@ -327,25 +393,54 @@ impl Daemon {
         }
     }
 
-    async fn tick(&mut self) {
+    async fn tick(&mut self) -> anyhow::Result<()> {
         let now = self.tools.now();
         self.watch_clock(now).await;
+        match self.store.is_in_place() {
+            Ok(()) => {}
+            // Whoever watches this process starts a new one, which opens the new file.
+            Err(error @ StoreError::Replaced { .. }) => anyhow::bail!("{error}"),
+            Err(error) => self.fail_everything(&Fault::Store(error)),
+        }
         self.confirm
             .expire(now)
             .into_iter()
             .for_each(|failure| self.drop_unconfirmed(failure));
+        self.listen_for_silence(now);
         if self.outage.wants_look(now) {
             self.look_at_outage(now).await;
         }
-        if !self.outage.is_on() && self.confirm.wants_canary(now) {
-            self.ask_canary(now).await;
+        self.ask_the_quiet().await;
+        if !self.outage.is_on() {
+            self.ask_canaries(now).await;
         }
         if now >= self.dumps.next {
             self.start_dump(Force::No);
         }
+        Ok(())
+    }
+
+    /// A part that hangs keeps its checks until their longest time is over; whoever looks meanwhile should be told.
+    async fn ask_the_quiet(&mut self) {
+        if self.outage.is_on() || self.checks.is_empty() || self.quiet_since.elapsed() < QUIET_MAX {
+            return;
+        }
+        if let Some(what) = self.trouble().await {
+            self.pause(what);
+        }
+        self.quiet_since = tokio::time::Instant::now();
     }
 
     async fn watch_clock(&mut self, now: Timestamp) {
+        let trouble = self.tools.clock.trouble();
+        match &trouble {
+            Some(what) if self.clock_trouble.is_none() => tracing::error!(what, "the clock"),
+            None if self.clock_trouble.is_some() => {
+                tracing::info!("the census goes by this machine's clock again");
+            }
+            Some(_) | None => {}
+        }
+        self.clock_trouble = trouble;
         let expected = Timestamp(self.clock_offset_ms).plus(self.started.elapsed());
         let drift = now.since(expected).max(expected.since(now));
         if drift < CLOCK_JUMP_MIN {
@@ -353,29 +448,15 @@ impl Daemon {
         }
         tracing::warn!(
             drift_s = drift.as_secs(),
-            "the clock was set; due times further away than the longest interval are brought back"
+            "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
         );
         self.clock_offset_ms = now.minus(self.started.elapsed()).0;
         let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
         self.dumps.next = self.dumps.next.min(now.plus(ordinary));
         self.due.poke();
+        self.confirm.clock_was_set(now);
         if let Err(error) = self.tools.writer.clamp(now, self.tools.calendar).await {
             self.fail_everything(&Fault::Store(error));
-        }
-    }
-
-    async fn ask_canary(&mut self, now: Timestamp) {
-        let count = self.config.canaries.len();
-        for _ in 0..count {
-            let index = self.next_canary % count;
-            self.next_canary = self.next_canary.wrapping_add(1);
-            let Some(host) = self.config.canaries.get(index).cloned() else {
-                return;
-            };
-            if self.take_by_name(&host, now, None).await.is_ok() {
-                tracing::info!(%host, waiting = self.confirm.waiting(), "failures wait and nobody has answered for a minute: asking a canary");
-                return;
-            }
         }
     }
 
@@ -384,7 +465,7 @@ impl Daemon {
         &mut self,
         host: &Host,
         now: Timestamp,
-        watcher: Option<mpsc::Sender<String>>,
+        asked: Asked,
     ) -> Result<(), String> {
         let host = self
             .tools
@@ -403,7 +484,7 @@ impl Daemon {
             .await;
         match taken {
             Ok(Some(taken)) => {
-                self.start(taken, watcher);
+                self.start(taken, asked);
                 Ok(())
             }
             Ok(None) => Err(format!(
@@ -431,8 +512,9 @@ impl Daemon {
                     watcher
                         .try_send(format!("not checked, because of an outage: {what}"))
                         .ok();
-                } else if let Err(why_not) =
-                    self.take_by_name(&host, now, Some(watcher.clone())).await
+                } else if let Err(why_not) = self
+                    .take_by_name(&host, now, Asked::ByName(watcher.clone()))
+                    .await
                 {
                     watcher.try_send(format!("not checked: {why_not}")).ok();
                 }
@@ -449,6 +531,23 @@ impl Daemon {
             self.in_flight.len(),
             self.confirm.waiting(),
             self.outage.describe(),
+            self.silence.describe(),
+        );
+    }
+}
+
+/// The census can't know which of two clocks was right; whoever starts it may.
+fn say_odd_time(now: Timestamp, last_dump: Timestamp) {
+    let last = crate::explain::rfc3339(last_dump);
+    if last_dump > now.plus(CLOCK_JUMP_MIN) {
+        tracing::error!(
+            last,
+            "the last list is of a time that has not come yet: is this machine's clock right? Once it is set past that list, the census goes by it at once"
+        );
+    } else if now.since(last_dump) > Calendar::REAL.unlisted_after() {
+        tracing::warn!(
+            last,
+            "the last list is weeks old: the census was off, or this machine's clock is ahead. A list that lost many names is held back"
         );
     }
 }

@@ -13,6 +13,39 @@ use crate::tools::Tools;
 /// How long the answer "nothing is due" is trusted: candidates come in while checks run, and some of them are due at once.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// Early asks a minute that are no burden: ten a second, some milliseconds each.
+const EARLY_ASKS_MAX: u32 = 600;
+
+/// Early asks are put off this many times as long at most: half an hour becomes the wait, against a fortnight that a host stays listed.
+const STRETCH_MAX: u32 = 60;
+
+/// Hosts that have lived ask again before the turn that they were promised. Whoever makes ten thousands of living names would have them ask
+/// thousands of times a second: the more ask early, the longer each of them waits.
+#[derive(Debug, Default)]
+pub struct EarlyAsks {
+    minute: i64,
+    this_minute: u32,
+    last_minute: u32,
+}
+
+impl EarlyAsks {
+    /// Counts one, and gives for how long it is put off: `wait`, stretched while there are too many, and at most what it was `told`.
+    pub fn put_off(&mut self, wait: Duration, told: Duration, now: Timestamp) -> Duration {
+        let minute = now.0.div_euclid(60_000);
+        if minute != self.minute {
+            let follows = minute.checked_sub(self.minute) == Some(1);
+            self.last_minute = if follows { self.this_minute } else { 0 };
+            (self.minute, self.this_minute) = (minute, 0);
+        }
+        self.this_minute = self.this_minute.saturating_add(1);
+        let busiest = self.last_minute.max(self.this_minute);
+        let stretch = (busiest / EARLY_ASKS_MAX)
+            .saturating_add(1)
+            .min(STRETCH_MAX);
+        wait.saturating_mul(stretch).min(told)
+    }
+}
+
 /// Knows when it is worth asking the store again.
 #[derive(Debug)]
 pub struct Due {
@@ -64,8 +97,14 @@ impl Due {
             .take_due(now, room, tools.dice.jitters(room), tools.calendar)
             .await?;
         if u32::try_from(taken.len()).unwrap_or(u32::MAX) < room {
-            let next = next_due(store).await?.unwrap_or(now.plus(LOOK_AGAIN_AFTER));
-            self.look_at = next.min(now.plus(LOOK_AGAIN_AFTER));
+            self.look_at = match next_due(store).await {
+                Ok(next) => next
+                    .unwrap_or(now.plus(LOOK_AGAIN_AFTER))
+                    .min(now.plus(LOOK_AGAIN_AFTER)),
+                Err(error) if taken.is_empty() => return Err(error),
+                // These are marked in flight and must be checked; the next look meets the error again.
+                Err(_again) => now,
+            };
         }
         Ok(taken)
     }
@@ -76,4 +115,101 @@ async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
     tokio::task::spawn_blocking(move || reader.next_due())
         .await
         .map_err(|_panicked| StoreError::Closed)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use admission::{Names, Reserved, Suffixes};
+    use census::time::Calendar;
+    use gateway::GatewayClient;
+    use launcher::LauncherClient;
+    use protocol::Host;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::clock::{Dice, SystemClock};
+
+    const WAIT: Duration = Duration::from_secs(30);
+    const TOLD: Duration = Duration::from_secs(48 * 3600);
+
+    /// `count` asks within a minute; what the last one is put off.
+    fn minute(early: &mut EarlyAsks, minute: i64, count: u32) -> Duration {
+        let mut last = Duration::ZERO;
+        for _ in 0..count {
+            last = early.put_off(WAIT, TOLD, Timestamp(minute * 60_000));
+        }
+        last
+    }
+
+    #[test]
+    fn few_early_asks_wait_as_they_should_and_many_wait_longer() {
+        let mut early = EarlyAsks::default();
+        assert_eq!(minute(&mut early, 1, EARLY_ASKS_MAX - 1), WAIT);
+        assert_eq!(minute(&mut early, 2, 1), WAIT);
+        assert_eq!(minute(&mut early, 3, EARLY_ASKS_MAX * 5), WAIT * 6);
+        assert_eq!(
+            minute(&mut early, 4, 1),
+            WAIT * 6,
+            "the minute before counts"
+        );
+        assert_eq!(minute(&mut early, 9, 1), WAIT, "that was long ago");
+        assert_eq!(
+            minute(&mut early, 10, EARLY_ASKS_MAX * 100),
+            WAIT * STRETCH_MAX
+        );
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_its_turn() {
+        let mut early = EarlyAsks::default();
+        minute(&mut early, 1, EARLY_ASKS_MAX * 100);
+        let told = WAIT * 2;
+        assert_eq!(early.put_off(WAIT, told, Timestamp(60_000)), told);
+    }
+
+    #[test]
+    fn a_clock_at_the_ends_of_time_does_no_harm() {
+        let mut early = EarlyAsks::default();
+        for now in [i64::MIN, i64::MAX, 0] {
+            assert_eq!(early.put_off(WAIT, TOLD, Timestamp(now)), WAIT);
+        }
+    }
+
+    fn tools(store: &Store) -> Tools {
+        Tools {
+            gateway: GatewayClient::new("/nonexistent".into()),
+            launcher: LauncherClient::socket("/nonexistent"),
+            writer: store.writer(),
+            names: Arc::new(Names {
+                suffixes: Suffixes::compiled(),
+                reserved: Reserved::Refuse,
+            }),
+            clock: Arc::new(SystemClock),
+            dice: Arc::new(Dice::seeded(1)),
+            calendar: Calendar::REAL,
+            places: Arc::new(Semaphore::new(1)),
+            contact: "".into(),
+            peers_every: 3,
+        }
+    }
+
+    /// They are marked in flight: whoever forgot them now would never ask them again before a restart.
+    #[tokio::test]
+    async fn what_was_taken_is_not_lost_when_the_next_look_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, away) = (directory.path().join("data"), directory.path().join("away"));
+        std::fs::create_dir(&data).unwrap();
+        let store = store::open(&data.join("census.db")).unwrap();
+        let tools = tools(&store);
+        let host = Host::parse("a.example.org").unwrap();
+        tools.writer.add_now(vec![host], tools.now()).await.unwrap();
+        // The writer's file stays open; a new reader finds none.
+        std::fs::rename(&data, &away).unwrap();
+        let mut due = Due::new();
+        let taken = due.take(5, &tools, &store).await.unwrap();
+        assert_eq!(taken.len(), 1);
+        assert!(due.take(5, &tools, &store).await.is_err(), "and it is said");
+    }
 }

@@ -5,11 +5,10 @@
 
 use census::state::Verdict;
 use census::time::Timestamp;
-use gateway::control::Family;
 use gateway::{Egress, Opened};
 
 use crate::check::{Check, Ended};
-use crate::confirm::{Doubt, Witness};
+use crate::confirm::{Dns, Doubt, Witness};
 use crate::fault::Fault;
 use crate::tools::Tools;
 
@@ -40,6 +39,7 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
             check.host.clone(),
             group,
             check.order.clone(),
+            check.wish,
         )
         .await
         .map_err(Fault::Gateway)?;
@@ -70,7 +70,11 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
                 witness: None,
                 doubt: Doubt {
                     families,
-                    dns: fresh,
+                    dns: if fresh {
+                        Dns::Fresh(None)
+                    } else {
+                        Dns::Remembered(None)
+                    },
                 },
             })
         }
@@ -96,7 +100,7 @@ fn witness(egress: &Egress, began: Timestamp) -> Witness {
         began,
         // Corrected by whoever hears it say so.
         lived: began,
-        family: Family::of(egress.address),
+        address: egress.address,
         fresh: egress.fresh,
     }
 }

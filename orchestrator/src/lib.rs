@@ -24,6 +24,7 @@ pub mod confirm;
 pub mod fault;
 pub mod outage;
 pub mod settle;
+pub mod silence;
 
 pub mod publish;
 

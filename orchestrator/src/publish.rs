@@ -24,6 +24,11 @@ pub enum PublishError {
     /// The files could not be written.
     #[error("no new list was published, the old one stands: {0}")]
     Dump(#[from] DumpError),
+    /// The files were written, and could not all be put in their places or made to stay there.
+    #[error(
+        "the new list is perhaps published in part, each file whole; the next one mends that: {0}"
+    )]
+    Half(#[source] DumpError),
     /// Too many names were lost at once.
     #[error(transparent)]
     HeldBack(#[from] HeldBack),
@@ -32,7 +37,7 @@ pub enum PublishError {
 /// Writes the list of what is listed at `now` and swaps it in. Gives the number of names. Blocks; the caller records the dump.
 ///
 /// # Errors
-/// See [`PublishError`]. The published files are then what they were before.
+/// See [`PublishError`]. Each published file is then the old one or the new one, whole.
 pub fn publish(
     reader: &Reader,
     directory: &Path,
@@ -59,7 +64,7 @@ pub fn publish(
         return Err(held_back.into());
     }
     let names = staged.names();
-    staged.publish()?;
+    staged.publish().map_err(PublishError::Half)?;
     Ok(names)
 }
 
@@ -83,7 +88,8 @@ fn retract(reader: &Reader, directory: &Path) -> Result<(), PublishError> {
                 .try_for_each(|host| name(host))
                 .map_err(PublishError::Dump)
         })?
-        .publish()?;
+        .publish()
+        .map_err(PublishError::Half)?;
     }
     Ok(())
 }
@@ -109,6 +115,26 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         serde_json::from_slice(&std::fs::read(directory.join(dump::NODES_FILE)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_put_in_its_place_is_not_said_to_stand_and_the_next_one_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let reader = store.reader().unwrap();
+        let public = directory.path().join("public");
+        // No file can take the place of a folder.
+        let in_the_way = public.join(dump::NODES_FILE);
+        std::fs::create_dir_all(&in_the_way).unwrap();
+        let again = || publish(&reader, &public, Timestamp(0), Calendar::REAL, Force::No);
+        let error = again().unwrap_err();
+        assert!(matches!(error, PublishError::Half(_)), "{error}");
+        assert!(!error.to_string().contains("stands"), "{error}");
+        std::fs::remove_dir(&in_the_way).unwrap();
+        assert_eq!(again().unwrap(), 0);
+        // The list and the same gzipped, and nothing beside them.
+        assert_eq!(std::fs::read_dir(&public).unwrap().count(), 2);
+        assert_eq!(names(&public), Vec::<String>::new());
     }
 
     /// Invariants I7 and I11 together.

@@ -3,8 +3,8 @@
 //! In: lines of stdout, how the container ended, the gateway's account. Out: a verdict about the asked host. Refused: whatever is not in the
 //! wire's order (design §5); the first breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
 
-use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX};
-use protocol::{DeadReason, Event, Host, PeersOutcome, escaped};
+use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX, TEXT_BYTES_MAX};
+use protocol::{DeadReason, Event, Host, PeersOutcome, escaped, is_shown_safely, parse_line};
 use thiserror::Error;
 
 use census::state::Verdict;
@@ -94,7 +94,7 @@ impl Report {
     /// # Errors
     /// The breach, after which no further line may be given.
     pub fn accept(&mut self, line: &[u8]) -> Result<Vec<Host>, Breach> {
-        let event: Event = serde_json::from_slice(line).map_err(|_why_does_not_matter| {
+        let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
             if self.progress == Progress::Nothing {
                 Breach::NoHello
             } else {
@@ -173,7 +173,11 @@ impl Report {
                 status,
                 retry_after_s,
             },
-            (Hello, Event::Dead { reason, status, to }) => Verdict::Dead { reason, status, to },
+            (Hello, Event::Dead { reason, status, to }) => Verdict::Dead {
+                reason,
+                status,
+                to: to.map(harmless),
+            },
             (Alive, Event::Peers { hosts }) => return self.take(hosts),
             (Alive, Event::PeersEnd { outcome, dropped }) => {
                 self.peers.outcome = outcome;
@@ -238,6 +242,10 @@ pub fn conclude(
         return Err(Fault::NetworkLost);
     }
     let Some(finding) = &report.finding else {
+        // A checker that ends well has reported. Whatever killed the engine's stream, and not the checker, has lost the rest.
+        if report.breach.is_none() && end.is_some_and(|end| end.exit_code == 0) {
+            return Err(Fault::OutputLost);
+        }
         return Ok(dead(without_finding(report, end)));
     };
     if account.connections == 0 {
@@ -272,6 +280,15 @@ fn without_finding(report: &Report, end: Option<End>) -> DeadReason {
             ..
         }) => DeadReason::Deadline,
         Some(_) | None => DeadReason::Crashed,
+    }
+}
+
+/// A checker escapes what it tells of a host; one that was taken over may not.
+fn harmless(text: String) -> String {
+    if is_shown_safely(&text) {
+        text
+    } else {
+        escaped(text.as_bytes(), TEXT_BYTES_MAX)
     }
 }
 

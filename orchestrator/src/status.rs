@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use census::time::Timestamp;
+use gateway::control::Family;
 use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
 
@@ -109,11 +110,7 @@ impl Status {
         if let Some(gateway) = &self.gateway {
             lines.push(match gateway {
                 Door::Open(gateway) => {
-                    let families = if gateway.families.is_empty() {
-                        "NO NETWORK".to_owned()
-                    } else {
-                        format!("{:?}", gateway.families)
-                    };
+                    let families = families_words(&gateway.families);
                     format!(
                         "gateway    {families}, {} open, {} dials{}",
                         gateway.open,
@@ -131,6 +128,23 @@ impl Status {
             });
         }
         lines.join("\n")
+    }
+}
+
+/// What of the network is there, and what its lack means.
+fn families_words(families: &[Family]) -> &'static str {
+    match (
+        families.contains(&Family::V4),
+        families.contains(&Family::V6),
+    ) {
+        (true, true) => "IPv6 and IPv4",
+        (true, false) => {
+            "IPv4 alone; hosts with IPv6 addresses only are put off, and nothing is counted"
+        }
+        (false, true) => {
+            "IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted"
+        }
+        (false, false) => "NO NETWORK",
     }
 }
 
@@ -154,6 +168,16 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
             rfc3339(Timestamp(*since))
         ));
     }
+    if let Some(nobody) = &daemon.nobody_lives {
+        lines.push(format!(
+            "{} since {}: {nobody}",
+            nobody.scope,
+            rfc3339(Timestamp(nobody.since_ms))
+        ));
+    }
+    if let Some(trouble) = &daemon.clock_trouble {
+        lines.push(format!("CLOCK      {trouble}"));
+    }
     if let Some(trouble) = &daemon.dump_trouble {
         lines.push(format!("DUMP       not published: {trouble}"));
     }
@@ -176,4 +200,70 @@ fn launcher_line(launcher: &launcher::wire::Status) -> String {
         "engine     {engine}, {} running, {} launched, {} reaped{trouble}{warnings}",
         launcher.running, launcher.launches_total, launcher.reaped_total
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::silence::Silence;
+
+    fn silent() -> Status {
+        let mut silence = Silence::default();
+        for second in 0..37 {
+            let kind = if second % 5 == 0 {
+                "unreachable"
+            } else {
+                "tls"
+            };
+            silence.fail(kind, &[Family::V4], Timestamp(second * 1000));
+        }
+        silence.look(Timestamp(60_000));
+        Status {
+            version: "0.1.0".to_owned(),
+            hosts: [("alive".to_owned(), 40), ("dead".to_owned(), 0)].into(),
+            hosts_total: 40,
+            hidden: 0,
+            due: 3,
+            in_flight: 37,
+            last_dump: None,
+            daemon: Some(LiveState {
+                waiting: 37,
+                nobody_lives: silence.describe(),
+                ..LiveState::default()
+            }),
+            gateway: Some(Door::Open(gateway::control::Status {
+                version: "0.1.0".to_owned(),
+                families: vec![Family::V6],
+                open: 0,
+                opens_total: 37,
+                dials_total: 37,
+                lab: false,
+            })),
+            launcher: None,
+        }
+    }
+
+    #[test]
+    fn that_nobody_lives_stands_there_in_plain_words() {
+        let expect = "\
+fedicensus 0.1.0, database in /data
+hosts      40: 40 alive; 0 hidden
+checks     3 due, 37 in flight
+daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
+NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
+Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
+its roots are?
+last dump  never
+gateway    IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted, 0 open, 37 dials";
+        assert_eq!(silent().text(Path::new("/data")), expect);
+    }
+
+    #[test]
+    fn json_says_it_as_well() {
+        let json = serde_json::to_value(silent()).unwrap();
+        let nobody = &json["daemon"]["nobody_lives"];
+        assert_eq!(nobody["failures"], 37);
+        assert_eq!(nobody["most_often"][0][0], "tls");
+        assert_eq!(nobody["scope"], "anywhere");
+    }
 }

@@ -10,6 +10,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Podman's operators have the images only, and put this into a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_profile_that_is_printed_is_the_one_that_checks_are_held_by() -> anyhow::Result<()> {
+    let world = World::prepare(Options::new(&[])).await?;
+    let printed = world.command(&["seccomp-profile"])?;
+    assert!(printed.status.success());
+    assert_eq!(text(&printed.stdout), launcher::seccomp::PROFILE);
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
     let mut world = World::start(Options::new(&[])).await?;

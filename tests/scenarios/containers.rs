@@ -6,35 +6,27 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use tests::{Engine, Options, World};
+use tests::{Engine, Need, Options, Watch, World};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
 const SOON: Duration = Duration::from_secs(120);
 
-/// The engine's socket; without one the test is skipped, and says so, unless `FEDICENSUS_E2E` is `required`.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests are told by their environment what they must not skip"
-)]
-fn engine() -> Option<PathBuf> {
+/// The engine's socket; without one the test is skipped: see [`tests::needs`].
+pub(crate) fn engine() -> Option<PathBuf> {
     match Engine::from_environment() {
         Engine::Socket(socket) => Some(socket),
         Engine::Process => {
-            assert_ne!(
-                std::env::var("FEDICENSUS_E2E").as_deref(),
-                Ok("required"),
-                "an engine is required; set FEDICENSUS_LAB_ENGINE to its socket"
-            );
-            eprintln!(
-                "skipped: only containers promise this; set FEDICENSUS_LAB_ENGINE to an engine's socket"
+            tests::skip(
+                Need::Engine,
+                "only containers promise this; set FEDICENSUS_LAB_ENGINE to an engine's socket",
             );
             None
         }
     }
 }
 
-fn docker(socket: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn docker(socket: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("docker")
         .arg("-H")
         .arg(format!("unix://{}", socket.display()))
@@ -193,130 +185,6 @@ fn no_way_out(pid: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A checker image whose program misbehaves for some names and is the real one for all others.
-struct StandIn {
-    socket: PathBuf,
-    image: String,
-}
-
-impl StandIn {
-    fn build(socket: &Path, world_name: &str) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/standin.rs");
-        let built = Command::new("rustc")
-            .args([
-                "--edition",
-                "2024",
-                "-O",
-                "-C",
-                "target-feature=+crt-static",
-                "-o",
-            ])
-            .arg(directory.path().join("standin"))
-            .arg(source)
-            .status()?;
-        if !built.success() {
-            bail!("the stand-in does not build");
-        }
-        std::fs::write(
-            directory.path().join("Containerfile"),
-            "FROM localhost/fedicensus-checker:latest\nCOPY standin /standin\nENTRYPOINT [\"/standin\"]\nLABEL org.fedicensus=test\n",
-        )?;
-        let image = format!("localhost/fedicensus-test-standin:{world_name}");
-        docker(
-            socket,
-            &[
-                "build",
-                "-q",
-                "-t",
-                &image,
-                "-f",
-                &directory.path().join("Containerfile").display().to_string(),
-                &directory.path().display().to_string(),
-            ],
-        )?;
-        Ok(Self {
-            socket: socket.to_owned(),
-            image,
-        })
-    }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        docker(&self.socket, &["image", "rm", "-f", &self.image]).ok();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
-        return Ok(());
-    };
-    let standin = StandIn::build(&socket, "misbehaves")?;
-    let bad = [
-        ("eats-memory", "memory"),
-        ("floods-stderr", "protocol"),
-        ("floods-stdout", "protocol"),
-        ("forges", "protocol"),
-        ("crashes", "crashed"),
-        ("never-connects", "faulting"),
-    ];
-    let mut options = Options::new(&["mastodon.lab.test", "pleroma.lab.test"]);
-    options.checker = Some(standin.image.clone());
-    options.canaries = vec!["mastodon.lab.test".to_owned()];
-    options.interval_divisor = 10_000;
-    let mut world = World::prepare(options).await?;
-    let address = world.lab().address();
-    let names = world.path("lab/names");
-    let mut lines = std::fs::read_to_string(&names)?;
-    lines.push_str(&format!(
-        "*.standin.test {} {}\n",
-        address.ip(),
-        address.port()
-    ));
-    std::fs::write(&names, lines)?;
-    for role in [
-        tests::Role::Gateway,
-        tests::Role::Launcher,
-        tests::Role::Run,
-    ] {
-        world.begin(role).await?;
-    }
-    world
-        .until("the daemon is healthy", SOON, |world| {
-            Ok(world.command(&["health"])?.status.success())
-        })
-        .await?;
-    for (name, _) in bad {
-        assert!(
-            world
-                .command(&["add", &format!("{name}.standin.test")])?
-                .status
-                .success()
-        );
-    }
-    for (name, reason) in bad {
-        let host = format!("{name}.standin.test");
-        world
-            .until(&format!("{host} is dead of {reason}"), SOON * 2, |world| {
-                Ok(world
-                    .verdict(&host)?
-                    .is_some_and(|(verdict, found)| verdict == "dead" && found == reason))
-            })
-            .await?;
-    }
-    for host in ["mastodon.lab.test", "pleroma.lab.test"] {
-        let stored = world.host(host)?.context("known")?;
-        assert!(
-            stored.history.iter().all(|entry| entry.verdict == "alive"),
-            "{host}: {:?}",
-            stored.history
-        );
-    }
-    Ok(())
-}
-
 /// Stands between the launcher and the engine, and can be taken away.
 struct Door {
     listener: JoinHandle<()>,
@@ -403,11 +271,14 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
             Ok(!orphans.is_empty())
         })
         .await?;
+    let names = lab::crowd::Crowd::new(12, 1).names();
+    let mut watch = Watch::begin(&world, "Docker stopped", names)?;
     door.shut().await;
     world
         .until("the engine has gone, and the daemon says so", SOON, outage)
         .await?;
     let door = Door::open(path, socket.clone())?;
+    watch.over(&world)?;
     world
         .until("the outage is over", SOON, |world| {
             Ok(world.status()?["daemon"]["outage"].is_null())
@@ -419,6 +290,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
             Ok(!there.iter().any(|id| orphans.contains(id)))
         })
         .await?;
+    watch.recovers(&world, SOON).await?;
     for name in lab::crowd::Crowd::new(12, 1).names() {
         let stored = world.host(&name)?.context("known")?;
         assert!(

@@ -11,10 +11,15 @@
 )]
 #![allow(clippy::too_many_lines, reason = "a story is told in one piece")]
 
+mod adversary;
 mod commands;
 mod containers;
+mod crashes;
+mod firewall;
 mod kills;
 mod optout;
 mod outages;
+mod own_outages;
+mod pace;
 mod personas;
 mod stories_in_time;

@@ -1,7 +1,16 @@
 //! What the scenarios stand on: a whole census in a temporary directory, with the lab as its Fediverse.
 
+pub mod disks;
+pub mod faults;
+pub mod namespace;
+pub mod needs;
 pub mod process_engine;
+pub mod tables;
 pub mod world;
 
+pub use faults::{Row, Watch};
+pub use namespace::Namespace;
+pub use needs::{Need, skip};
 pub use process_engine::ProcessEngine;
-pub use world::{Engine, Options, Role, World};
+pub use tables::Table;
+pub use world::{Engine, Options, Role, Usage, World, program};

@@ -21,6 +21,9 @@ use tokio::sync::{mpsc, watch};
 /// Bytes of a chunk, as an engine hands them over.
 const CHUNK_BYTES: usize = 8 * 1024;
 
+/// 128 and SIGKILL.
+const EXIT_CODE_KILLED: i64 = 137;
+
 /// Chunks on their way: an unread stream holds its process back.
 const CHUNKS_MAX: usize = 8;
 
@@ -28,6 +31,8 @@ const CHUNKS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct ProcessEngine {
     checker: PathBuf,
+    /// While this file is there, the calls whose names it holds fail; `every` is all of them, `down` an engine that is not there.
+    trouble: Option<PathBuf>,
     containers: Mutex<HashMap<String, Slot>>,
     next: Mutex<u64>,
 }
@@ -46,9 +51,36 @@ impl ProcessEngine {
     pub fn new(checker: PathBuf) -> Self {
         Self {
             checker,
+            trouble: None,
             containers: Mutex::new(HashMap::new()),
             next: Mutex::new(0),
         }
+    }
+
+    /// Has trouble while this file is there, of the kind that it holds.
+    pub fn in_trouble(self, file: PathBuf) -> Self {
+        Self {
+            trouble: Some(file),
+            ..self
+        }
+    }
+
+    fn call(&self, name: &'static str) -> Result<(), EngineError> {
+        let trouble = self.trouble.as_ref().map(std::fs::read_to_string);
+        let Some(Ok(trouble)) = trouble else {
+            return Ok(());
+        };
+        let mut words = trouble.split_whitespace();
+        if words.clone().any(|word| word == "down") {
+            return Err(EngineError::Down {
+                call: name,
+                source: "connection refused".into(),
+            });
+        }
+        if words.any(|word| word == name || word == "every") {
+            return Err(refused(name, "status 500: internal server error"));
+        }
+        Ok(())
     }
 
     fn with<T>(
@@ -79,6 +111,7 @@ fn refused(
 
 impl Engine for ProcessEngine {
     async fn identify(&self) -> Result<Identity, EngineError> {
+        self.call("version")?;
         Ok(Identity {
             kind: EngineKind::Docker,
             version: "process".to_owned(),
@@ -87,6 +120,7 @@ impl Engine for ProcessEngine {
     }
 
     async fn image_present(&self, _image: &str) -> Result<bool, EngineError> {
+        self.call("image")?;
         Ok(self.checker.exists())
     }
 
@@ -95,6 +129,10 @@ impl Engine for ProcessEngine {
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
+        self.call("create")?;
+        if !self.checker.exists() {
+            return Err(refused("create", "status 404: no such image"));
+        }
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         *next += 1;
         let id = format!("process-{next}");
@@ -114,6 +152,7 @@ impl Engine for ProcessEngine {
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
+        self.call("attach")?;
         let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
         self.with(id, |slot| slot.output = Some(sender))?;
         Ok(Box::pin(futures_util::stream::unfold(
@@ -123,6 +162,7 @@ impl Engine for ProcessEngine {
     }
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
+        self.call("start")?;
         let (spec, output, exited, killed) = self.with(id, |slot| {
             (
                 slot.spec.clone(),
@@ -164,6 +204,7 @@ impl Engine for ProcessEngine {
     }
 
     async fn wait(&self, id: &ContainerId) -> Result<i64, EngineError> {
+        self.call("wait")?;
         let mut exit = self.with(id, |slot| slot.exit.clone())?;
         let code = exit
             .wait_for(Option::is_some)
@@ -197,6 +238,7 @@ impl Engine for ProcessEngine {
     }
 
     async fn list(&self, labels: &[String]) -> Result<Vec<Listed>, EngineError> {
+        self.call("list")?;
         let containers = self
             .containers
             .lock()
@@ -244,10 +286,7 @@ async fn live(
             child.wait().await
         }
     };
-    let code = status
-        .ok()
-        .and_then(|status| status.code())
-        .map_or(137, i64::from);
+    let code = status.ok().map_or(EXIT_CODE_KILLED, exit_code);
     // What the process had printed is delivered before its end, unless nobody reads.
     let was_killed = *killed.borrow();
     if !was_killed {
@@ -255,6 +294,14 @@ async fn live(
         err.await.ok();
     }
     exited.send_replace(Some(code));
+}
+
+/// As engines tell it: a signal's number comes on top of 128.
+fn exit_code(status: std::process::ExitStatus) -> i64 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let signal = || status.signal().map(|signal| 128 + i64::from(signal));
+    let code = status.code().map(i64::from);
+    code.or_else(signal).unwrap_or(EXIT_CODE_KILLED)
 }
 
 async fn pump(
@@ -286,6 +333,9 @@ fn as_asked(spec: &Spec) -> ProbeReport {
         bounding: "0000000000000000".to_owned(),
         no_new_privileges: true,
         seccomp: 2,
+        calls_refused: protocol::probe::CALLS_TRIED.map(str::to_owned).to_vec(),
+        profile_mark: Some(launcher::seccomp::MARK),
+        calls_missing: Vec::new(),
         memory_max_bytes: Some(limits.memory_bytes.into()),
         swap_max_bytes: Some(0),
         pids_max: Some(limits.pids_max.into()),

@@ -1,7 +1,10 @@
 //! A whole census: lab, gateway, launcher and daemon, each a process that can be killed, in a temporary directory.
 //!
-//! With [`Engine::Process`] the launcher runs inside the test, over [`ProcessEngine`]; with [`Engine::Socket`] it is a process as well and
-//! starts real containers.
+//! With [`Engine::Process`] the launcher is the tests' own, over [`crate::ProcessEngine`]; with [`Engine::Socket`] it is the product's and starts
+//! real containers.
+
+mod options;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,69 +18,18 @@ use serde_json::Value;
 use store::{Reader, Stored};
 use tempfile::TempDir;
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::CancellationToken;
 
-use crate::ProcessEngine;
+use crate::disks::Disk;
+
+use options::environment;
+pub use options::{CHECKER_IMAGE, Engine, Options};
+pub use usage::Usage;
 
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Lines of a log that are shown when a condition does not come about.
 const LOG_LINES_SHOWN: usize = 15;
-
-/// The image that real engines run.
-const CHECKER_IMAGE: &str = "localhost/fedicensus-checker:latest";
-
-/// What runs the checks.
-#[derive(Debug, Clone)]
-pub enum Engine {
-    /// Plain processes.
-    Process,
-    /// The engine behind this socket.
-    Socket(PathBuf),
-}
-
-impl Engine {
-    /// The engine that the environment names in `FEDICENSUS_LAB_ENGINE`; plain processes when it names none.
-    pub fn from_environment() -> Self {
-        std::env::var_os("FEDICENSUS_LAB_ENGINE")
-            .map_or(Self::Process, |socket| Self::Socket(socket.into()))
-    }
-}
-
-/// How a world is made.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What runs the checks.
-    pub engine: Engine,
-    /// Living instances beside the personas.
-    pub crowd: u32,
-    /// Names to begin with.
-    pub seeds: Vec<String>,
-    /// Names known to live.
-    pub canaries: Vec<String>,
-    /// All intervals are divided by it.
-    pub interval_divisor: u32,
-    /// The checker's program (plain processes) or image (an engine), when it is not the product's.
-    pub checker: Option<String>,
-    /// Further settings.
-    pub settings: Vec<(&'static str, String)>,
-}
-
-impl Options {
-    /// Two days an hour, and whatever engine the environment names.
-    pub fn new(seeds: &[&str]) -> Self {
-        Self {
-            engine: Engine::from_environment(),
-            crowd: 0,
-            seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
-            canaries: Vec::new(),
-            interval_divisor: 50,
-            checker: None,
-            settings: Vec::new(),
-        }
-    }
-}
 
 /// A part that runs in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +60,9 @@ pub struct World {
     lab: lab::Lab,
     environment: BTreeMap<String, String>,
     processes: BTreeMap<Role, Child>,
-    inner_launcher: Option<CancellationToken>,
+    disks: Vec<Disk>,
+    /// What goes before a part's own command line, as to enter a namespace.
+    wrappers: BTreeMap<Role, Vec<String>>,
 }
 
 impl World {
@@ -143,14 +97,25 @@ impl World {
         })
         .await?;
         let environment = environment(directory.path(), &options);
+        let disks = options
+            .disks
+            .iter()
+            .map(|(name, kib)| Disk::mount(&directory.path().join(name), *kib))
+            .collect::<anyhow::Result<_>>()?;
         Ok(Self {
             directory,
             options,
             lab,
             environment,
             processes: BTreeMap::new(),
-            inner_launcher: None,
+            disks,
+            wrappers: BTreeMap::new(),
         })
+    }
+
+    /// A part that is started from now on is started by this command.
+    pub fn wrap(&mut self, role: Role, command: Vec<String>) {
+        self.wrappers.insert(role, command);
     }
 
     /// Starts a part.
@@ -158,15 +123,12 @@ impl World {
     /// # Errors
     /// When its program can't be started.
     pub async fn begin(&mut self, role: Role) -> anyhow::Result<()> {
-        if role == Role::Launcher && matches!(self.options.engine, Engine::Process) {
-            return self.begin_inner_launcher();
-        }
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(self.path(&format!("{}.log", role.command())))?;
         let child = self
-            .program(&[role.command()])?
+            .part(role)?
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -175,28 +137,28 @@ impl World {
         Ok(())
     }
 
-    fn begin_inner_launcher(&mut self) -> anyhow::Result<()> {
+    fn part(&self, role: Role) -> anyhow::Result<Command> {
+        if role != Role::Launcher || matches!(self.options.engine, Engine::Socket(_)) {
+            return self.wrapped(role);
+        }
         let checker = self
             .options
             .checker
             .clone()
             .map_or_else(|| program("fedicensus-checker"), |path| Ok(path.into()))?;
-        let defaults = launcher::Settings::default();
-        let settings = launcher::Settings {
-            checks_max: self
-                .setting("checks_max")
-                .parse()
-                .unwrap_or(defaults.checks_max),
-            door_socket: self.path("sockets/launcher.sock"),
-            egress: launcher::EgressSource::Directory(self.path("egress")),
-            ..defaults
-        };
-        let shutdown = CancellationToken::new();
-        self.inner_launcher = Some(shutdown.clone());
-        tokio::spawn(async move {
-            launcher::serve(settings, ProcessEngine::new(checker), shutdown).await
-        });
-        Ok(())
+        let most = self.setting("checks_max").parse::<usize>();
+        let mut command = Command::new(program("fedicensus-process-launcher")?);
+        command
+            .arg(self.directory.path().join("sockets/launcher.sock"))
+            .arg(self.directory.path().join("egress"))
+            .arg(
+                most.unwrap_or(launcher::Settings::default().checks_max)
+                    .to_string(),
+            )
+            .arg(checker)
+            .arg(self.directory.path().join("engine-trouble"))
+            .env_clear();
+        Ok(command)
     }
 
     /// Kills a part as a power cut would.
@@ -213,6 +175,76 @@ impl World {
         Ok(())
     }
 
+    /// Holds a part still: it is there, and neither reads nor answers.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&self, role: Role) -> anyhow::Result<()> {
+        self.signal(role, rustix::process::Signal::STOP)
+    }
+
+    /// Lets a part go on that was held still.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn thaw(&self, role: Role) -> anyhow::Result<()> {
+        self.signal(role, rustix::process::Signal::CONT)
+    }
+
+    fn signal(&self, role: Role, signal: rustix::process::Signal) -> anyhow::Result<()> {
+        let pid = self
+            .processes
+            .get(&role)
+            .and_then(pid)
+            .with_context(|| format!("{role:?} does not run"))?;
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+
+    /// Whether a part runs.
+    ///
+    /// # Errors
+    /// When that can't be found out.
+    pub fn runs(&mut self, role: Role) -> anyhow::Result<bool> {
+        match self.processes.get_mut(&role) {
+            Some(child) => Ok(child.try_wait()?.is_none()),
+            None => Ok(false),
+        }
+    }
+
+    /// Waits until a part has ended by itself.
+    ///
+    /// # Errors
+    /// When it did not run, or does not end.
+    pub async fn until_it_ended(&mut self, role: Role, limit: Duration) -> anyhow::Result<()> {
+        let mut child = self
+            .processes
+            .remove(&role)
+            .with_context(|| format!("{role:?} does not run"))?;
+        let ended = self
+            .until("the part has ended by itself", limit, |_| {
+                Ok(child.try_wait()?.is_some())
+            })
+            .await;
+        if ended.is_err() {
+            child.kill()?;
+            child.wait()?;
+        }
+        ended
+    }
+
+    /// Mounts one of the world's small disks anew, as `ro` or `rw`.
+    ///
+    /// # Errors
+    /// When there is none, or it is in use.
+    pub fn remount(&self, name: &str, way: &str) -> anyhow::Result<()> {
+        let directory = self.path(name);
+        self.disks
+            .iter()
+            .find(|disk| disk.directory() == directory)
+            .context("no such disk")?
+            .remount(way)
+    }
+
     /// Ends a part in order.
     ///
     /// # Errors
@@ -222,15 +254,24 @@ impl World {
             .processes
             .remove(&role)
             .with_context(|| format!("{role:?} does not run"))?;
-        let pid = i32::try_from(child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .context("no pid")?;
+        let pid = pid(&child).context("no pid")?;
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
         self.until("the part has ended", Duration::from_secs(30), |_| {
             Ok(child.try_wait()?.is_some())
         })
         .await
+    }
+
+    /// What a part has used since it began.
+    ///
+    /// # Errors
+    /// When it does not run as a process of its own.
+    pub fn usage(&self, role: Role) -> anyhow::Result<Usage> {
+        let child = self
+            .processes
+            .get(&role)
+            .with_context(|| format!("{role:?} does not run"))?;
+        Usage::of(child.id())
     }
 
     /// Runs a command of `fedicensus` with this world's settings.
@@ -239,6 +280,19 @@ impl World {
     /// When it can't be run.
     pub fn command(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
+    }
+
+    /// Starts a command, for whoever wants to kill it.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn begin_command(&self, arguments: &[&str]) -> anyhow::Result<Child> {
+        Ok(self
+            .program(arguments)?
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?)
     }
 
     /// Runs a command with some settings changed.
@@ -263,6 +317,29 @@ impl World {
     fn program(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(program("fedicensus")?);
         command.args(arguments).env_clear().envs(&self.environment);
+        Ok(command)
+    }
+
+    /// Changes a variable of the environment for parts that are started from now on.
+    pub fn set_variable(&mut self, key: &str, value: &str) {
+        self.environment.insert(key.to_owned(), value.to_owned());
+    }
+
+    fn wrapped(&self, role: Role) -> anyhow::Result<Command> {
+        let Some((first, rest)) = self
+            .wrappers
+            .get(&role)
+            .and_then(|words| words.split_first())
+        else {
+            return self.program(&[role.command()]);
+        };
+        let mut command = Command::new(first);
+        command
+            .args(rest)
+            .arg(program("fedicensus")?)
+            .arg(role.command())
+            .env_clear()
+            .envs(&self.environment);
         Ok(command)
     }
 
@@ -389,11 +466,15 @@ impl World {
         );
     }
 
+    /// All that a part has logged.
+    pub fn log(&self, role: Role) -> String {
+        std::fs::read_to_string(self.path(&format!("{}.log", role.command()))).unwrap_or_default()
+    }
+
     fn logs(&self) -> String {
         let mut text = String::new();
         for role in [Role::Gateway, Role::Launcher, Role::Run] {
-            let log = std::fs::read_to_string(self.path(&format!("{}.log", role.command())))
-                .unwrap_or_default();
+            let log = self.log(role);
             let last = |lines: Vec<&str>| {
                 let from = lines.len().saturating_sub(LOG_LINES_SHOWN);
                 lines.get(from..).unwrap_or_default().join("\n")
@@ -412,17 +493,14 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Some(launcher) = &self.inner_launcher {
-            launcher.cancel();
-        }
         // The daemon first, so that nothing new is started; the launcher is asked, so that it removes its containers.
         for (role, mut child) in std::mem::take(&mut self.processes).into_iter().rev() {
             if role == Role::Launcher
-                && let Some(pid) = i32::try_from(child.id())
-                    .ok()
-                    .and_then(rustix::process::Pid::from_raw)
+                && let Some(pid) = pid(&child)
                 && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok()
             {
+                // One that is held still would never hear it.
+                rustix::process::kill_process(pid, rustix::process::Signal::CONT).ok();
                 child.wait().ok();
                 continue;
             }
@@ -433,6 +511,12 @@ impl Drop for World {
             remove_containers(socket, &self.setting("instance"));
         }
     }
+}
+
+fn pid(child: &Child) -> Option<rustix::process::Pid> {
+    i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
 }
 
 /// What a launcher that was killed left behind: no other comes after it to reap.
@@ -453,52 +537,11 @@ fn remove_containers(socket: &Path, instance: &str) {
     }
 }
 
-fn environment(directory: &Path, options: &Options) -> BTreeMap<String, String> {
-    let path = |name: &str| directory.join(name).display().to_string();
-    let engine_socket = match &options.engine {
-        Engine::Process => String::from("/nonexistent"),
-        Engine::Socket(socket) => socket.display().to_string(),
-    };
-    let checker_image = options
-        .checker
-        .clone()
-        .unwrap_or_else(|| CHECKER_IMAGE.to_owned());
-    let settings = [
-        ("contact", "https://lab.test/".to_owned()),
-        ("seeds", options.seeds.join(",")),
-        ("canaries", options.canaries.join(",")),
-        ("data_dir", path("data")),
-        ("public_dir", path("public")),
-        ("egress_dir", path("egress")),
-        ("gateway_socket", path("sockets/gateway.sock")),
-        ("launcher_socket", path("sockets/launcher.sock")),
-        ("engine_socket", engine_socket),
-        ("checker_image", checker_image),
-        ("instance", instance(directory)),
-        ("lab_names_file", path("lab/names")),
-        ("lab_extra_ca", path("lab/ca.pem")),
-        ("lab_allow_private", "true".to_owned()),
-        ("lab_reserved_suffixes", "true".to_owned()),
-        ("lab_pace_divisor", "1000000".to_owned()),
-        ("lab_interval_divisor", options.interval_divisor.to_string()),
-    ];
-    settings
-        .into_iter()
-        .chain(options.settings.iter().cloned())
-        .map(|(key, value)| (format!("FEDICENSUS_{}", key.to_uppercase()), value))
-        .collect()
-}
-
-/// Worlds beside each other must not reap each other's containers.
-fn instance(directory: &Path) -> String {
-    directory.file_name().map_or_else(
-        || "fedicensus-test".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
-}
-
 /// A program of the workspace, as built beside this test.
-fn program(name: &str) -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+/// When it is not built.
+pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let profile = test
         .ancestors()

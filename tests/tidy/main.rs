@@ -10,6 +10,7 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
+mod documents;
 mod images;
 mod imports;
 mod text;

@@ -1,6 +1,5 @@
-//! Lengths, words that belong into one crate only, and paths that documents name.
+//! Lengths, and words that belong into one crate only.
 
-use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::tree::{files, none, read, root, rust_files};
@@ -92,29 +91,6 @@ fn released_migrations_are_never_edited() {
     );
 }
 
-#[test]
-fn paths_that_documents_name_exist() {
-    let mut breaches = Vec::new();
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
-        let Ok(text) = std::fs::read_to_string(root().join(document)) else {
-            continue;
-        };
-        for path in paths_named(&text) {
-            if !root().join(&path).exists() {
-                breaches.push(format!("{document} names {path}"));
-            }
-        }
-    }
-    none("documents name what isn't there", &breaches);
-}
-
-#[test]
-fn markdown_code_and_links_are_taken_for_paths_only_when_they_look_like_ours() {
-    let text = "See `crates/store/src/writer.rs`, [settings](docs/settings.md#top), `lab/up --add FILE`, `a/b`, https://x/lab/y, `/data`.";
-    let expect = ["crates/store/src/writer.rs", "docs/settings.md", "lab/up"].map(str::to_owned);
-    assert_eq!(paths_named(text).into_iter().collect::<Vec<_>>(), expect);
-}
-
 /// Lines of the product's source outside `home` for which `is` holds; unit tests may say anything.
 fn found_outside(home: &str, is: impl Fn(&str) -> bool) -> Vec<String> {
     let mut breaches = Vec::new();
@@ -135,43 +111,6 @@ fn found_outside(home: &str, is: impl Fn(&str) -> bool) -> Vec<String> {
 
 fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/")
-}
-
-/// What stands in backticks or in a link's parentheses and begins with one of our folders.
-fn paths_named(text: &str) -> BTreeSet<String> {
-    let folders: BTreeSet<String> = [
-        "orchestrator",
-        "checker",
-        "crates",
-        "lab",
-        "tests",
-        "xtask",
-        "deploy",
-        "docs",
-        "migrations",
-        "bench",
-        "fuzz",
-    ]
-    .iter()
-    .map(|folder| format!("{folder}/"))
-    .collect();
-    text.split(['`', '(', ')'])
-        .filter_map(|piece| piece.split_whitespace().next())
-        .map(|piece| {
-            piece
-                .split('#')
-                .next()
-                .unwrap_or(piece)
-                .trim_end_matches([',', '.', ':', ';'])
-        })
-        .filter(|piece| {
-            folders
-                .iter()
-                .any(|folder| piece.starts_with(folder.as_str()))
-        })
-        .filter(|piece| !piece.contains(['*', '<', '…', '{']))
-        .map(str::to_owned)
-        .collect()
 }
 
 #[test]

@@ -62,6 +62,7 @@ pub(crate) fn rust_files() -> Vec<String> {
         "tests",
         "xtask",
         "bench",
+        "fuzz",
     ]
     .iter()
     .flat_map(|folder| files(folder, ".rs"))

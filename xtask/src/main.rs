@@ -1,10 +1,12 @@
-//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask bench […]`.
+//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask seccomp`, `cargo xtask bench […]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 
 mod ci;
 mod deny;
 mod engine;
+mod fuzz;
+mod seccomp;
 mod step;
 
 use std::io::Write;
@@ -17,7 +19,10 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   ci            everything that CI runs; needs a container engine and a compose tool
-  ci --fast     the part that needs neither: fmt, clippy, doc, test, scripts, deny
+  ci --fast     the part that needs neither: fmt, clippy, doc, test, scripts, deny, fuzz
+  fuzz [--runs N] [--seed N] [TARGET…]
+                runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
+  seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   bench [ARG…]  checks a second and CPU seconds a check, against a bare engine client (bench/README.md)
 ";
 
@@ -38,7 +43,9 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci"] => ci::run(&root, ci::Extent::Whole),
+        ["seccomp"] => seccomp::run(&root),
         ["ci", "--fast"] => ci::run(&root, ci::Extent::Fast),
+        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["bench", rest @ ..] => {
             // The benchmark starts the census and the lab as processes from beside itself.
             let mut build = Command::new(env!("CARGO"));

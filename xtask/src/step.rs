@@ -1,6 +1,7 @@
 //! Steps of a chore: each is announced, timed and ends in an [`Outcome`]; the first failure ends the chore.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,11 @@ fn line(command: &Command) -> String {
         line.push_str(&argument.to_string_lossy());
     }
     line
+}
+
+/// Where cargo builds, and tests write their tables.
+pub(crate) fn target_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own))
 }
 
 #[cfg(test)]

@@ -140,22 +140,42 @@ impl From<Failure> for Stop {
 }
 
 /// The parser's end of the queue, as a reader. A queue that is closed early looks like an early end, which is malformed JSON.
-struct Pieces {
+pub(super) struct Pieces {
     queue: mpsc::Receiver<Bytes>,
     piece: Bytes,
     guard: Guard,
-    started: bool,
+    /// What may still come of a byte order mark: nothing once anything else has come.
+    mark: &'static [u8],
 }
 
 impl Pieces {
-    fn reader(queue: mpsc::Receiver<Bytes>) -> BufReader<Self> {
+    pub(super) fn reader(queue: mpsc::Receiver<Bytes>) -> BufReader<Self> {
         let pieces = Self {
             queue,
             piece: Bytes::new(),
             guard: Guard::default(),
-            started: false,
+            mark: BYTE_ORDER_MARK,
         };
         BufReader::with_capacity(READ_BUFFER_BYTES, pieces)
+    }
+}
+
+impl Pieces {
+    /// A server may cut its answer anywhere, within the mark as well.
+    fn pass_over_mark(&mut self, piece: &mut Bytes) -> io::Result<()> {
+        while let (Some((wanted, rest)), Some(byte)) = (self.mark.split_first(), piece.first()) {
+            if byte != wanted {
+                // Half a mark is no text.
+                if self.mark.len() < BYTE_ORDER_MARK.len() {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                self.mark = &[];
+                return Ok(());
+            }
+            self.mark = rest;
+            piece.advance(1);
+        }
+        Ok(())
     }
 }
 
@@ -165,10 +185,7 @@ impl Read for Pieces {
             let Some(mut piece) = self.queue.blocking_recv() else {
                 return Ok(0);
             };
-            if !self.started && piece.starts_with(BYTE_ORDER_MARK) {
-                piece.advance(BYTE_ORDER_MARK.len());
-            }
-            self.started = true;
+            self.pass_over_mark(&mut piece)?;
             self.piece = piece;
         }
         let bytes = self.piece.len().min(buffer.len());
@@ -178,5 +195,40 @@ impl Read for Pieces {
         let buffer = buffer.get_mut(..bytes);
         part.copy_to_slice(buffer.ok_or(io::ErrorKind::InvalidInput)?);
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&'static [u8]]) -> Option<Vec<u8>> {
+        let (sender, queue) = mpsc::channel(8);
+        for piece in pieces {
+            sender.try_send(Bytes::from_static(piece)).unwrap();
+        }
+        drop(sender);
+        let mut bytes = Vec::new();
+        Pieces::reader(queue).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_however_it_is_cut() {
+        let list = Some(b"[]".to_vec());
+        assert_eq!(read(&[b"\xef\xbb\xbf[]"]), list);
+        assert_eq!(read(&[b"\xef", b"", b"\xbb\xbf", b"[", b"]"]), list);
+        assert_eq!(read(&[b"\xef\xbb", b"\xbf[]"]), list);
+        assert_eq!(read(&[b"[", b"]"]), list);
+        // Only at the beginning, only once, and only a whole one.
+        assert_eq!(
+            read(&[b"[", b"\xef\xbb\xbf"]),
+            Some(b"[\xef\xbb\xbf".to_vec())
+        );
+        assert_eq!(
+            read(&[b"\xef\xbb\xbf", b"\xef\xbb\xbf"]),
+            Some(BYTE_ORDER_MARK.to_vec())
+        );
+        assert_eq!(read(&[b"\xef", b"[]"]), None);
     }
 }

@@ -136,12 +136,19 @@ impl Suffixes {
     /// # Errors
     /// When the file can't be read, is larger than [`FILE_BYTES_MAX`], or is not the whole list; see [`SuffixError`].
     pub fn from_file(path: &Path) -> Result<Self, SuffixError> {
-        let bytes = read(path)?;
+        Self::from_bytes(&read(path)?, path)
+    }
+
+    /// The list in these bytes, which were read from the file at `path`.
+    ///
+    /// # Errors
+    /// When they are not the whole list; see [`SuffixError`].
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
         let malformed = |source| SuffixError::Malformed {
             path: path.to_owned(),
             source,
         };
-        let text = str::from_utf8(&bytes)
+        let text = str::from_utf8(bytes)
             .map_err(|_position| malformed(publicsuffix::Error::ListNotUtf8Encoded))?;
         inspect(text, path)?;
         let list = text.parse().map_err(malformed)?;

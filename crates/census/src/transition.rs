@@ -8,7 +8,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use protocol::{DeadReason, Host, Private, escaped, limits};
+use protocol::{DeadReason, Host, Private, escaped, is_shown_safely, limits};
 use serde::Serialize as _;
 
 use crate::schedule::{clamp_due, ordinary_interval};
@@ -51,6 +51,8 @@ pub struct Entry {
 /// What `verdict` does to `record`.
 ///
 /// - `change.record` never has another `host` or `first_seen` than `record`
+/// - its `since` and `last_alive` don't lie ahead of `now`, which would keep the host listed, or dying, until then; save at the first verdict after
+///   a clock was set back: that clock may be the wrong one
 /// - its `due` lies at most [`Calendar::longest`] ahead, and is none for those who are never asked
 /// - a host that opted out by word of mouth (owner, moderator) or is parked stays so: the check had begun before
 ///   (only robots.txt's refusal counts for the parked, since an opt-out is always heard)
@@ -78,6 +80,7 @@ pub fn transition(
         jitter,
         calendar,
     };
+    step.bring_back(record.last_checked);
     step.change.record.refuses = matches!(verdict, Verdict::Refused { .. });
     match verdict {
         Verdict::Alive {
@@ -118,6 +121,17 @@ struct Step {
 }
 
 impl Step {
+    /// What lies ahead was written by a clock that was wrong, unless this one is. A machine without a battery begins in the past until it is told the
+    /// time; whoever was taken back to then would have lived too long ago afterwards. So the first verdict by such a clock leaves things as they are,
+    /// and the second, an interval later, believes it. The first sight stays as it is: that is never written twice.
+    fn bring_back(&mut self, last_checked: Option<Timestamp>) {
+        let (record, now) = (&mut self.change.record, self.now);
+        if last_checked <= Some(now) {
+            record.since = record.since.min(now);
+            record.last_alive = record.last_alive.map(|at| at.min(now));
+        }
+    }
+
     fn alive(&mut self, software: &str, version: Option<&str>, private: Private) {
         let record = &mut self.change.record;
         record.hidden = match private {
@@ -128,7 +142,7 @@ impl Step {
         };
         record.software = Some(software.to_owned());
         record.version = version.map(str::to_owned);
-        record.last_alive = Some(self.now);
+        record.last_alive = record.last_alive.max(Some(self.now));
         record.alive_count = record.alive_count.saturating_add(1);
         record.doublings = 0;
         self.enter(State::Alive);
@@ -219,9 +233,8 @@ impl Step {
             *gone_last = false;
         }
         let record = &self.change.record;
-        let last_word = record
-            .last_alive
-            .map_or(record.first_seen, |alive| alive.max(record.first_seen));
+        let first_seen = Some(record.first_seen).filter(|at| *at <= self.now);
+        let last_word = record.last_alive.max(first_seen).unwrap_or(self.now);
         let is_long_ago = last_word < self.now.minus(self.calendar.unlisted_after());
         if is_long_ago && record.state != State::Dead {
             self.change.record.doublings = 0;
@@ -402,21 +415,13 @@ fn dead_text(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> Strin
     if let Some(to) = to {
         text.push_str(" to ");
         // It should be escaped already, and escaping is not idempotent: only what could do harm is done again.
-        if to.len() <= limits::TEXT_BYTES_MAX.saturating_add(60) && is_harmless(to) {
+        if to.len() <= limits::TEXT_BYTES_MAX.saturating_add(60) && is_shown_safely(to) {
             text.push_str(to);
         } else {
             text.push_str(&escaped(to.as_bytes(), limits::TEXT_BYTES_MAX));
         }
     }
     text
-}
-
-fn is_harmless(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        || text
-            .strip_suffix('…')
-            .is_some_and(|text| text.is_ascii() && is_harmless(text))
 }
 
 /// A reason as the wire writes it.

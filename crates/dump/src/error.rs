@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no new dump. The one before stands untouched unless [`DumpError::Failed`] says that it came to renaming.
+/// Why there is no new dump. From [`crate::write_nodes`]: the one before stands untouched. From [`crate::Staged::publish`]: each file is the
+/// old one or the new one.
 #[derive(Debug, Error)]
 pub enum DumpError {
     /// The public folder is not there, or is no folder.
@@ -28,7 +29,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// No room left, or over the quota.
-    #[error("{}: no room left for the new dump; free some space, the dump before stays published", path.display())]
+    #[error("{}: no room left for the new dump; free some space", path.display())]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,

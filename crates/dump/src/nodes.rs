@@ -66,7 +66,7 @@ impl fmt::Debug for Staged {
 /// Writes the list beside the published one in `folder`; [`crate::guard()`] decides and [`Staged::publish`] publishes.
 ///
 /// `feed` is called once and hands each name to its argument, strictly ascending. It should end with the first error that it gets; when it
-/// doesn't, the dump is given up all the same.
+/// doesn't, the dump is given up all the same. One list at a time is written in a folder: what an earlier one left behind is taken away first.
 ///
 /// # Errors
 /// What `feed` returned, else why writing failed. Nothing is left behind then.
@@ -98,6 +98,8 @@ fn stage<D: Disk, E: From<DumpError>>(
     folder: &Path,
     feed: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), DumpError>) -> Result<(), E>,
 ) -> Result<(Swap<D>, Size), E> {
+    // A disk that failed may not have let go of what was half written; it would take up the room that this list needs.
+    swap::clear(&disk, folder, &[NODES_FILE]).ok();
     let mut swap = Swap::new(disk, folder);
     let gzip = swap.create(NODES_GZIP_FILE)?;
     let plain = swap.create(NODES_FILE)?;

@@ -55,6 +55,15 @@ pub fn admit(
     Ok(address)
 }
 
+/// All networks about which [`admit`] decides by a table: the special-purpose registries and IPv6's global unicast. The firewall behind the
+/// gateway has the same ones; a test compares the two.
+pub fn networks() -> impl Iterator<Item = IpNet> {
+    let v4 = REGISTRY_V4.iter().map(|entry| IpNet::V4(entry.net));
+    let v6 = REGISTRY_V6.iter().map(|entry| IpNet::V6(entry.net));
+    v4.chain(v6)
+        .chain([IpNet::V6(GLOBAL_UNICAST_V6), IpNet::V6(TRANSLATED)])
+}
+
 /// What an entry of a registry means for a dial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {

@@ -14,7 +14,7 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::control::{Account, Answer, Deferral, Family, Request, Status};
+use crate::control::{Account, Answer, Deferral, Family, Request, Status, Wish};
 use crate::lines::{self, LineError};
 
 /// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
@@ -71,13 +71,13 @@ pub struct Egress {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Nobody answers at the control socket.
-    #[error("the gateway is not there")]
+    #[error("the gateway is not there: start it; its own log says why it ended")]
     NotThere(#[source] io::Error),
     /// The connection broke or ended before the answer.
-    #[error("the gateway broke off")]
+    #[error("the gateway broke off: start it; its own log says why it ended")]
     BrokenOff(#[source] LineError),
     /// No answer in time.
-    #[error("the gateway did not answer in time")]
+    #[error("the gateway did not answer in time: if it hangs, start it anew")]
     Timeout,
     /// An answer that was not understood, or is none to this request.
     #[error("the gateway's answer was not understood")]
@@ -102,7 +102,8 @@ impl GatewayClient {
         Self { path }
     }
 
-    /// Asks for a way to `host` for `check`. `group` is the host's registered domain; `order` is laid beside the socket.
+    /// Asks for a way to `host` for `check`. `group` is the host's registered domain; `order` is laid beside the socket; `wish` is
+    /// what this way should show to work.
     ///
     /// - `Ok(Opened::Ready(egress))` if the container may be started
     /// - `Ok(Opened::Unreachable { .. })` if the check ends here by the host's failure
@@ -116,12 +117,14 @@ impl GatewayClient {
         host: Host,
         group: String,
         order: CheckOrder,
+        wish: Wish,
     ) -> Result<Opened, ClientError> {
         let request = Request::Open {
             check,
             host,
             group,
             order,
+            wish,
         };
         let (reader, writer, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
         match answer {

@@ -26,6 +26,9 @@ pub enum Request {
         group: String,
         /// Laid beside the egress socket.
         order: CheckOrder,
+        /// What this way should show to work besides.
+        #[serde(default, skip_serializing_if = "Wish::is_none")]
+        wish: Wish,
     },
     /// The check is over: take the socket away and give the account. `proven` says that the check came out alive, so that this address
     /// may from now on be asked at the faster pace (design §8).
@@ -35,6 +38,23 @@ pub enum Request {
     },
     /// What the gateway is and does. On a connection of its own.
     Status {},
+}
+
+/// What a way should show to work, where the host allows it. It changes nothing of the paces nor of which addresses are dialled at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    /// The family that is dialled first. The other follows when it fails, so that no host is judged by the wish.
+    pub family: Option<Family>,
+    /// The name is looked up in DNS, whatever is remembered of it.
+    pub fresh: bool,
+}
+
+impl Wish {
+    /// Whether nothing is wished for.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What the gateway answers.
@@ -72,9 +92,10 @@ pub enum Answer {
     Account(Account),
     /// What the gateway is and does.
     Status(Status),
-    /// The request was not understood or came out of order; the connection ends. Our own mistake.
+    /// Our own mistake, never the host's: the request was not understood or came out of order, and the connection ends; or this machine could
+    /// not make an egress, its disk being full for instance.
     Refused {
-        /// What was wrong.
+        /// What was wrong; for the last, what to look after.
         message: String,
     },
 }

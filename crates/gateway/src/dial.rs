@@ -114,6 +114,33 @@ impl Dialler<'_> {
         self.conclude(attempts, targets)
     }
 
+    /// [`Self::dial`], the `wished` family first. The rest follows when that has failed: a host is not judged by what we wish to learn.
+    pub async fn dial_first(&self, wished: Option<Family>, targets: &[SocketAddr]) -> Dialled {
+        let (first, rest): (Vec<_>, Vec<_>) = targets
+            .iter()
+            .copied()
+            .partition(|target| wished == Some(Family::of(target.ip())));
+        if first.is_empty() || rest.is_empty() {
+            return self.dial(targets).await;
+        }
+        let tried = self.dial(&first).await;
+        let Dialled::Failed { families, detail } = tried else {
+            return tried;
+        };
+        let tried = self.dial(&rest).await;
+        let Dialled::Failed {
+            families: others,
+            detail: also,
+        } = tried
+        else {
+            return tried;
+        };
+        Dialled::Failed {
+            families: [families, others].concat(),
+            detail: format!("{detail}; {also}"),
+        }
+    }
+
     /// Dials one pinned target again, for a later connection of the same check: unpaced, since the check as a whole was charged.
     ///
     /// # Errors

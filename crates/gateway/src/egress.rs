@@ -4,10 +4,11 @@
 //! every connection whose hello isn't the host's, and all of them once a budget is used up. Whatever happens to the [`Egress`], its directory
 //! goes with it.
 
-use std::fs::{DirBuilder, File, Permissions};
+mod directory;
+
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,14 +26,8 @@ use crate::hello;
 use crate::relay::{Broken, Ledger, relay};
 use crate::serve::Shared;
 
-/// Mode of a check's directory: entered by whoever knows what is in it, listed by nobody.
-const DIRECTORY_MODE: u32 = 0o711;
-
-/// Mode of the egress socket: the checker's uid differs from ours, and only its container has the directory.
-const SOCKET_MODE: u32 = 0o666;
-
-/// Mode of the files beside it.
-const FILE_MODE: u32 = 0o644;
+use directory::Directory;
+pub(crate) use directory::Root;
 
 /// How often the pinned address's route is looked at.
 const ROUTE_PERIOD: Duration = Duration::from_secs(1);
@@ -49,6 +44,14 @@ pub(crate) enum EgressError {
     /// The directory, a file in it or the socket could not be made.
     #[error("the egress directory could not be made")]
     Io(#[from] io::Error),
+    /// The lab's further trust roots could not be read.
+    #[error("the further trust roots {path} can't be read")]
+    ExtraCa {
+        /// Where they should be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The order could not be written as JSON.
     #[error("the order could not be written")]
     Order(#[source] serde_json::Error),
@@ -79,11 +82,15 @@ impl Egress {
     /// Makes the directory and starts to accept the checker's connections.
     pub(crate) fn open(shared: &Arc<Shared>, opening: Opening<'_>) -> Result<Self, EgressError> {
         let settings = &shared.settings;
-        let directory = Directory::make(&settings.egress_root, opening.check)?;
+        let directory = shared.egresses.make(opening.check)?;
         let order = serde_json::to_vec(opening.order).map_err(EgressError::Order)?;
         directory.write(limits::ORDER_FILE, &order)?;
         if let Some(path) = &settings.extra_ca {
-            directory.write(limits::EXTRA_CA_FILE, &read_extra_ca(path)?)?;
+            let roots = read_extra_ca(path).map_err(|source| EgressError::ExtraCa {
+                path: path.clone(),
+                source,
+            })?;
+            directory.write(limits::EXTRA_CA_FILE, &roots)?;
         }
         let listener = directory.listen(limits::EGRESS_SOCKET)?;
         let ledger = Arc::new(Ledger::new(settings.budget));
@@ -256,51 +263,6 @@ async fn stands(stream: &TcpStream) -> bool {
     }
 }
 
-/// A check's directory, removed when dropped.
-#[derive(Debug)]
-struct Directory {
-    path: PathBuf,
-}
-
-impl Directory {
-    fn make(root: &Path, check: &CheckId) -> Result<Self, EgressError> {
-        let path = root.join(check.as_str());
-        match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
-            Ok(()) => (),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(EgressError::Exists);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        let directory = Self { path };
-        // The umask may have taken bits away.
-        std::fs::set_permissions(&directory.path, Permissions::from_mode(DIRECTORY_MODE))?;
-        Ok(directory)
-    }
-
-    fn write(&self, name: &str, content: &[u8]) -> Result<(), EgressError> {
-        let path = self.path.join(name);
-        std::fs::write(&path, content)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(FILE_MODE))?;
-        Ok(())
-    }
-
-    fn listen(&self, name: &str) -> Result<UnixListener, EgressError> {
-        let path = self.path.join(name);
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(SOCKET_MODE))?;
-        Ok(listener)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::error!(path = %self.path.display(), %error, "an egress directory could not be removed");
-        }
-    }
-}
-
 /// Read at each open, since a lab may make its CA anew at any time.
 fn read_extra_ca(path: &Path) -> io::Result<Vec<u8>> {
     let mut roots = Vec::new();
@@ -312,28 +274,4 @@ fn read_extra_ca(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(roots)
-}
-
-/// Removes the directories that a former life left below `root`: those whose names are check ids, nothing else. Gives how many.
-///
-/// # Errors
-/// When the root can't be read; a directory that can't be removed is logged and left.
-pub(crate) fn sweep(root: &Path) -> io::Result<u64> {
-    let mut removed: u64 = 0;
-    for entry in std::fs::read_dir(root)? {
-        let entry = entry?;
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| CheckId::parse(name).is_ok());
-        if is_ours && entry.file_type()?.is_dir() {
-            match std::fs::remove_dir_all(entry.path()) {
-                Ok(()) => removed = removed.saturating_add(1),
-                Err(error) => {
-                    tracing::error!(path = %entry.path().display(), %error, "a left-over egress directory could not be removed");
-                }
-            }
-        }
-    }
-    Ok(removed)
 }

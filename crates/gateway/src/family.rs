@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use crate::control::Family;
+use crate::settings::Settings;
 
 /// A look at the routing table. A trait, so that tests can take a family away.
 pub trait Routes: Debug + Send + Sync {
@@ -44,6 +45,17 @@ pub enum Horizon {
     Internet,
     /// Lab: loopback is enough.
     Lab,
+}
+
+impl Horizon {
+    /// As far as the settings let it dial.
+    pub fn of(settings: &Settings) -> Self {
+        if settings.allow_private {
+            Self::Lab
+        } else {
+            Self::Internet
+        }
+    }
 }
 
 /// The families with a route, IPv6 first.

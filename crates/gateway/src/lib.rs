@@ -19,9 +19,12 @@ pub mod settings;
 pub mod serve;
 
 mod egress;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod lines;
 mod open;
 mod relay;
+mod trouble;
 
 pub mod address;
 pub mod dial;

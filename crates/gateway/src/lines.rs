@@ -51,7 +51,7 @@ where
         line.extend(bytes.iter().take(taken));
         reader.consume(taken.saturating_add(usize::from(end.is_some())));
         if end.is_some() {
-            return serde_json::from_slice(&line).map_err(LineError::NotUnderstood);
+            return protocol::parse_line(&line).map_err(LineError::NotUnderstood);
         }
     }
 }

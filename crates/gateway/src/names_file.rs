@@ -115,14 +115,14 @@ fn read(path: &Path) -> Result<(Stamp, Names), NamesFileError> {
 
 /// The parsed lines; each entry with its line's number, so that the last match wins.
 #[derive(Debug, Default)]
-struct Names {
+pub(crate) struct Names {
     exact: HashMap<Box<str>, (u64, Entry)>,
     wildcards: HashMap<Box<str>, (u64, Entry)>,
 }
 
 impl Names {
     /// The good lines, and how many bad ones there were.
-    fn parse(bytes: &[u8]) -> (Self, u64) {
+    pub(crate) fn parse(bytes: &[u8]) -> (Self, u64) {
         let mut names = Self::default();
         let mut bad_lines: u64 = 0;
         for (number, line) in (1_u64..).zip(bytes.split(|&byte| byte == b'\n')) {
@@ -152,7 +152,7 @@ impl Names {
         self.exact.len().saturating_add(self.wildcards.len())
     }
 
-    fn look_up(&self, host: &Host) -> Option<Entry> {
+    pub(crate) fn look_up(&self, host: &Host) -> Option<Entry> {
         let name = host.as_str();
         let mut best = self.exact.get(name).copied();
         // A name has at most 127 labels.

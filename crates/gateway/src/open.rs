@@ -48,6 +48,9 @@ pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
         Ok((egress, answer)) => Opened::Ready(egress, answer),
         Err(answer) => {
             tracing::debug!(host = %wanted.host, check.id = %wanted.check, ?answer, "not opened");
+            if matches!(answer, Answer::Unreachable { .. }) {
+                shared.resolver.forget(&wanted.host);
+            }
             Opened::Not(answer)
         }
     }
@@ -71,14 +74,18 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
     if wanted.group.is_empty() || wanted.group.len() > GROUP_BYTES_MAX {
         return Err(refused("the group is no registered domain"));
     }
-    let offline = family::families(shared.routes.as_ref(), shared.horizon()).is_empty();
-    if offline && shared.settings.names_file.is_none() {
+    let families = family::families(shared.routes.as_ref(), shared.horizon());
+    shared.tell_of(&families);
+    if families.is_empty() && shared.settings.names_file.is_none() {
         return Err(Answer::Offline {});
     }
     // Charged before DNS is asked, so that a wildcard farm can't make us ask its servers at will.
     pace(shared)
         .charge_group(&wanted.group, now())
         .map_err(late)?;
+    if wanted.wish.fresh {
+        shared.resolver.forget(&wanted.host);
+    }
     let (targets, fresh) = resolve(shared, wanted).await?;
     let admitted = admit(shared, &targets, fresh)?;
     let routed = with_route(shared, &admitted)?;
@@ -88,7 +95,7 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
         settings: &shared.settings,
         dials_total: &shared.dials_total,
     };
-    let (dialled, pinned) = match dialler.dial(&routed).await {
+    let (dialled, pinned) = match dialler.dial_first(wanted.wish.family, &routed).await {
         Dialled::Up(stream, pinned) => (stream, pinned),
         Dialled::Failed { families, detail } => {
             return Err(unreachable(
@@ -114,13 +121,16 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
     };
     match Egress::open(shared, opening) {
         Ok(egress) => {
+            shared.tell_of_egress(None);
             let address = pinned.ip();
             Ok((egress, Answer::Ready { address, fresh }))
         }
         Err(EgressError::Exists) => Err(refused("a check with this id is open")),
-        Err(error @ (EgressError::Io(_) | EgressError::Order(_))) => {
-            tracing::error!(host = %wanted.host, check.id = %wanted.check, error = ?error, "no egress could be made");
-            Err(deferred(Deferral::Full, OWN_FAILURE_RETRY))
+        Err(error @ (EgressError::Io(_) | EgressError::ExtraCa { .. } | EgressError::Order(_))) => {
+            // Every check would fail of it, each with a connection to its host made for nothing: the orchestrator has to know.
+            let message = no_egress(shared, &error);
+            shared.tell_of_egress(Some(&message));
+            Err(refused(&message))
         }
     }
 }
@@ -199,7 +209,9 @@ fn without_route(shared: &Shared) -> Answer {
     if has_no_family(shared) {
         Answer::Offline {}
     } else {
-        deferred(Deferral::NoFamily, NO_FAMILY_RETRY)
+        let divisor = shared.settings.pace_divisor;
+        let retry = NO_FAMILY_RETRY.checked_div(divisor);
+        deferred(Deferral::NoFamily, retry.unwrap_or(NO_FAMILY_RETRY))
     }
 }
 
@@ -224,6 +236,19 @@ fn refused(message: &str) -> Answer {
     Answer::Refused {
         message: message.to_owned(),
     }
+}
+
+fn no_egress(shared: &Shared, error: &EgressError) -> String {
+    let cause = std::error::Error::source(error)
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
+    if let EgressError::ExtraCa { .. } = error {
+        return format!("{error}{cause}");
+    }
+    format!(
+        "no egress can be made in {}{cause}; see that there is room and that it can be written",
+        shared.settings.egress_root.display()
+    )
 }
 
 fn pace(shared: &Shared) -> MutexGuard<'_, Pace> {

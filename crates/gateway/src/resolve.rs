@@ -184,6 +184,12 @@ impl Resolver {
         }
     }
 
+    /// Drops what is remembered of `host`, because it led to nothing: whoever asks again is told what DNS says by then. Invariant I5: else an
+    /// answer from an outage of our resolver would count against hosts for as long as it is remembered.
+    pub fn forget(&self, host: &Host) {
+        self.memory().cache.remove(host);
+    }
+
     async fn ask_file(&self, file: &Mutex<NamesFile>, host: &Host) -> Answer {
         let found = file
             .lock()

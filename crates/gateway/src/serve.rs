@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::{CheckId, CheckOrder, Host};
@@ -20,14 +20,15 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::{Answer, Deferral, Request, Status};
-use crate::egress;
+use crate::control::{Answer, Deferral, Family, Request, Status, Wish};
+use crate::egress::Root;
 use crate::family::{self, Horizon, Routes, SystemRoutes};
 use crate::lines::{self, LineError};
 use crate::open::{self, Opened};
 use crate::pace::Pace;
 use crate::resolve::{Resolver, ResolverError};
 use crate::settings::{Settings, SettingsError};
+use crate::trouble::Trouble;
 
 /// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
 pub const CONTROL_SPARE: usize = 32;
@@ -87,17 +88,52 @@ pub(crate) struct Shared {
     pub(crate) resolver: Resolver,
     pub(crate) pace: Mutex<Pace>,
     pub(crate) routes: Box<dyn Routes>,
+    pub(crate) egresses: Arc<Root>,
     pub(crate) dials_total: AtomicU64,
     opens_total: AtomicU64,
     places: Arc<Semaphore>,
+    /// The families that had a route when last looked at, so that a change is told once.
+    families: Mutex<Vec<Family>>,
+    /// Why no egress can be made.
+    no_egress: Mutex<Trouble>,
 }
 
 impl Shared {
     pub(crate) fn horizon(&self) -> Horizon {
-        if self.settings.allow_private {
-            Horizon::Lab
-        } else {
-            Horizon::Internet
+        Horizon::of(&self.settings)
+    }
+
+    /// Tells when a family came or went: one line, and not one a host.
+    pub(crate) fn tell_of(&self, families: &[Family]) {
+        let mut known = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        for family in [Family::V4, Family::V6] {
+            match (known.contains(&family), families.contains(&family)) {
+                (true, false) => tracing::warn!(
+                    ?family,
+                    "this address family has no route any more; hosts without another are put off, and nothing is counted"
+                ),
+                (false, true) => tracing::info!(?family, "this address family has a route again"),
+                (true, true) | (false, false) => {}
+            }
+        }
+        families.clone_into(&mut known);
+    }
+
+    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can be made again.
+    pub(crate) fn tell_of_egress(&self, failure: Option<&str>) {
+        let now = tokio::time::Instant::now().into_std();
+        let mut told = self
+            .no_egress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(reason) if told.seen(reason, now) => {
+                tracing::error!(reason, "no check can be given its way out");
+            }
+            None if told.absent(now) => {
+                tracing::info!("checks are given their way out again");
+            }
+            Some(_) | None => {}
         }
     }
 
@@ -165,9 +201,11 @@ pub async fn serve_over(
     Ok(())
 }
 
-fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, GatewayError> {
-    let swept =
-        egress::sweep(&settings.egress_root).map_err(|source| GatewayError::EgressRoot {
+pub(crate) fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, GatewayError> {
+    let egresses = Root::new(&settings.egress_root);
+    let swept = egresses
+        .sweep()
+        .map_err(|source| GatewayError::EgressRoot {
             path: settings.egress_root.clone(),
             source,
         })?;
@@ -177,10 +215,14 @@ fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, Gatewa
             "left-over egress directories were removed"
         );
     }
+    let horizon = Horizon::of(&settings);
     Ok(Shared {
+        families: Mutex::new(family::families(routes.as_ref(), horizon)),
+        no_egress: Mutex::default(),
         resolver: Resolver::new(&settings)?,
         pace: Mutex::new(Pace::new(settings.paces, settings.pace_divisor)),
         routes,
+        egresses,
         dials_total: AtomicU64::new(0),
         opens_total: AtomicU64::new(0),
         places: Arc::new(Semaphore::new(
@@ -263,12 +305,14 @@ async fn answer_first(
             host,
             group,
             order,
+            wish,
         } => {
             let wanted = Wanted {
                 check,
                 host,
                 group,
                 order,
+                wish,
             };
             Box::pin(hold_open(shared, wanted, reader, writer)).await
         }
@@ -282,6 +326,7 @@ pub(crate) struct Wanted {
     pub(crate) host: Host,
     pub(crate) group: String,
     pub(crate) order: CheckOrder,
+    pub(crate) wish: Wish,
 }
 
 /// Opens, answers, and holds the egress until it is closed or the orchestrator is gone.
@@ -320,6 +365,8 @@ async fn hold_open(
             let account = egress.close().await;
             if proven {
                 open::prove(shared, pinned);
+            } else {
+                shared.resolver.forget(&wanted.host);
             }
             say(writer, &Answer::Account(account)).await
         }

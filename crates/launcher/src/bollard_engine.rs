@@ -1,28 +1,29 @@
 //! Docker and Podman, over their common API, by bollard.
 //!
-//! In: the path of the engine's socket, which need not be there yet. Refused: status codes, auto-remove and events, on which the two engines
-//! don't agree.
+//! In: the path of the engine's socket, which need not be there yet. Refused: status codes (but for a missing image's), auto-remove and events,
+//! on which the two engines don't agree, and answers over their bound.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
-    KillContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
-    StartContainerOptions, WaitContainerOptionsBuilder,
+    CreateContainerOptions, InspectContainerOptions, KillContainerOptionsBuilder,
+    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
+    WaitContainerOptionsBuilder,
 };
-use bollard::{API_DEFAULT_VERSION, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
 use futures_util::StreamExt as _;
 
+use crate::attach::{Refusal, attach};
 use crate::engine::{
-    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
+    ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
 };
 use crate::podman;
 use crate::spec::{Spec, create_body};
+use crate::transport::{Allowance, answer_bytes_max, is_too_long, send};
 
 /// The client's own time-out for an answer's head, in seconds: longer than any that the launcher sets, which is the one that counts.
 const CLIENT_TIMEOUT_S: u64 = 300;
@@ -61,10 +62,7 @@ impl BollardEngine {
     }
 
     async fn connect(&self) -> Result<Identity, Error> {
-        let path = socket_text(&self.socket)?;
-        let docker = Docker::connect_with_unix(path, CLIENT_TIMEOUT_S, API_DEFAULT_VERSION)?
-            .negotiate_version()
-            .await?;
+        let docker = client(&self.socket)?.negotiate_version().await?;
         let version = docker.version().await?;
         let kind = if podman::is_podman(&version) {
             EngineKind::Podman
@@ -97,7 +95,7 @@ impl Engine for BollardEngine {
         match answer.map_err(|error| named("image", error)) {
             // An answer that we can't read is still one about an image that is there.
             Ok(_) | Err(EngineError::Garbled { .. }) => Ok(true),
-            Err(EngineError::Refused { source, .. }) => {
+            Err(EngineError::Refused { source, .. }) if says_not_found(source.as_ref()) => {
                 tracing::debug!(image, answer = %source, "the engine has no such image");
                 Ok(false)
             }
@@ -131,24 +129,22 @@ impl Engine for BollardEngine {
             .docker
             .create_container(None::<CreateContainerOptions>, body)
             .await
-            .map(|created| ContainerId(created.id))
             .map_err(|error| named("create", error))
+            .and_then(|created| container_id(created.id))
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
-        let options = AttachContainerOptionsBuilder::default()
-            .stdout(true)
-            .stderr(true)
-            .stream(true)
-            .build();
-        let attached = self
-            .connected("attach")?
-            .docker
-            .attach_container(&id.0, Some(options))
+        // By a reader of our own: the client's keeps a frame until it is whole, however long it claims to be.
+        self.connected("attach")?;
+        attach(&self.socket, id)
             .await
-            .map_err(|error| named("attach", error))?;
-        // The writing half goes: nothing is ever said to a checker.
-        Ok(Box::pin(attached.output.map(chunk)))
+            .map_err(|refusal| match refusal {
+                Refusal::Client(error) => named("attach", error),
+                Refusal::Answer { .. } => EngineError::Refused {
+                    call: "attach",
+                    source: Box::new(refusal),
+                },
+            })
     }
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
@@ -241,37 +237,60 @@ impl Engine for BollardEngine {
     }
 }
 
-fn socket_text(socket: &Path) -> Result<&str, Error> {
-    socket
-        .to_str()
-        .ok_or_else(|| Error::SocketNotFoundError(socket.display().to_string()))
+/// A client whose every call has a connection of its own.
+fn client(socket: &Path) -> Result<Docker, Error> {
+    let socket: Arc<Path> = Arc::from(socket);
+    let transport = move |request: BollardRequest| {
+        let socket = Arc::clone(&socket);
+        async move {
+            let allowance = Allowance::new(answer_bytes_max(request.uri().path()));
+            send(&socket, request, allowance).await
+        }
+    };
+    let address = Some("http://engine");
+    Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, API_DEFAULT_VERSION)
+}
+
+/// Whether an engine refused because there is nothing of that name. The one status code that is looked at, for the one call for which both
+/// engines use it: whatever else is wrong with an engine must not send its operator looking for an image.
+fn says_not_found(refusal: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(
+        refusal.downcast_ref(),
+        Some(Error::DockerResponseServerError {
+            status_code: 404,
+            ..
+        })
+    )
+}
+
+/// An id becomes part of a path in later calls, among them the one that removes.
+fn container_id(text: String) -> Result<ContainerId, EngineError> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Ok(ContainerId(text));
+    }
+    Err(EngineError::Garbled {
+        call: "create",
+        source: "the id of the container is none".into(),
+    })
 }
 
 fn listed(summary: ContainerSummary) -> Option<Listed> {
     Some(Listed {
-        id: ContainerId(summary.id?),
+        id: container_id(summary.id?).ok()?,
         labels: summary.labels.unwrap_or_default(),
     })
-}
-
-fn chunk(message: Result<LogOutput, Error>) -> Result<Chunk, EngineError> {
-    match message.map_err(|error| named("attach", error))? {
-        LogOutput::StdOut { message } => Ok(Chunk::Stdout(message)),
-        LogOutput::StdErr { message } => Ok(Chunk::Stderr(message)),
-        LogOutput::StdIn { .. } | LogOutput::Console { .. } => Err(EngineError::Garbled {
-            call: "attach",
-            source: "bytes that belong to neither stdout nor stderr".into(),
-        }),
-    }
 }
 
 fn exit_code(
     answer: Option<Result<bollard::models::ContainerWaitResponse, Error>>,
 ) -> Result<i64, EngineError> {
-    let code = match answer {
-        Some(Ok(response)) => response.status_code,
+    let (code, error) = match answer {
+        Some(Ok(response)) => {
+            let error = response.error.and_then(|error| error.message);
+            (response.status_code, error.unwrap_or_default())
+        }
         // The client makes an error of every code but 0.
-        Some(Err(Error::DockerContainerWaitError { code, .. })) => code,
+        Some(Err(Error::DockerContainerWaitError { code, error })) => (code, error),
         Some(Err(error)) => return Err(named("wait", error)),
         None => {
             return Err(EngineError::Down {
@@ -280,6 +299,13 @@ fn exit_code(
             });
         }
     };
+    if !error.is_empty() {
+        // The engine lost sight of the container: the code beside it is one that nobody returned.
+        return Err(EngineError::Refused {
+            call: "wait",
+            source: error.into(),
+        });
+    }
     if code < 0 {
         // Podman's answer when it is being stopped itself.
         return Err(EngineError::Garbled {
@@ -304,8 +330,17 @@ fn named(call: &'static str, error: Error) -> EngineError {
         error,
         Error::DockerResponseServerError { .. } | Error::DockerStreamError { .. }
     );
+    let garbled = if let Error::HyperResponseError { err } = &error {
+        err.is_parse() || is_too_long(err)
+    } else if let Error::IOError { err } = &error {
+        is_too_long(err)
+    } else {
+        false
+    };
     let source = Box::new(error);
-    if down {
+    if garbled {
+        EngineError::Garbled { call, source }
+    } else if down {
         EngineError::Down { call, source }
     } else if refused {
         EngineError::Refused { call, source }
@@ -346,12 +381,28 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_no_stream_are_not_taken_for_stdout() {
-        let message = bytes::Bytes::from_static(b"x");
-        assert!(matches!(
-            chunk(Ok(LogOutput::Console { message })),
-            Err(EngineError::Garbled { .. })
-        ));
+    fn a_wait_that_went_wrong_is_no_exit_code() {
+        let message = Some("lost".to_owned());
+        let nought = Ok(ContainerWaitResponse {
+            status_code: 0,
+            error: Some(bollard::models::ContainerWaitExitError { message }),
+        });
+        let seven = Err(Error::DockerContainerWaitError {
+            error: "lost".to_owned(),
+            code: 7,
+        });
+        for lost in [nought, seven] {
+            let answer = exit_code(Some(lost));
+            assert!(matches!(answer, Err(EngineError::Refused { .. })));
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_more_than_one_is_refused() {
+        assert!(container_id("0123456789abcdef".to_owned()).is_ok());
+        for text in ["", "../images/x", "a?force=1", "a/b", "a b", "ä"] {
+            assert!(container_id(text.to_owned()).is_err(), "{text:?}");
+        }
     }
 
     #[tokio::test]

@@ -75,13 +75,13 @@ pub enum Frame {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The launcher is not there.
-    #[error("the launcher can't be reached")]
+    #[error("the launcher can't be reached: start it; its own log says why it ended")]
     Connect(#[source] io::Error),
     /// The connection broke before the last frame or the answer: the launcher has gone.
-    #[error("the connection to the launcher broke")]
+    #[error("the connection to the launcher broke: start it; its own log says why it ended")]
     Broken(#[source] io::Error),
     /// No answer in time.
-    #[error("no answer from the launcher within {0:?}")]
+    #[error("no answer from the launcher within {0:?}: if it hangs, start it anew")]
     TimedOut(Duration),
     /// The bytes are none of the wire's: launcher and orchestrator are of different versions.
     #[error("the launcher's answer was not understood: {0}")]

@@ -6,7 +6,7 @@
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use protocol::{CheckId, Host};
@@ -22,11 +22,13 @@ use tokio_util::task::TaskTracker;
 use crate::engine::{ContainerId, Engine, bounded};
 use crate::frames::FrameWriter;
 use crate::keeper::{self, Condition, Ready};
-use crate::run::{Outcome, Signals, ending, fault, run};
+use crate::run::{EXIT_CODE_KILLED, Outcome, Signals, ending, fault, run};
 use crate::settings::Settings;
-use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec, check_labels};
+use crate::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, Spec, check_labels};
 use crate::table::Table;
-use crate::wire::{Answer, FaultKind, FrameKind, LaunchFault, REQUEST_BYTES_MAX, Request, Status};
+use crate::wire::{
+    Answer, FaultKind, FrameKind, Killed, LaunchFault, REQUEST_BYTES_MAX, Request, Status,
+};
 
 /// A request line is written at once by our own client.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -35,13 +37,20 @@ const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) const STARTING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Containers whose removal is under way, for each that runs. An engine that starts but doesn't remove would pile them up.
-const SLOTS_PER_PLACE: usize = 4;
+pub(crate) const SLOTS_PER_PLACE: usize = 4;
 
 /// Connections beside those of launches: `kill`, `list` and `status` of one orchestrator and of people.
 const OTHER_CONNECTIONS_MAX: usize = 32;
 
 /// Ids in the answer to `list`: four times the most that an orchestrator may run.
 const LIST_MAX: usize = 1024;
+
+/// Launches in a row that the engine refuses before the keeper looks whether it refuses all. One alone may be that check's own bad luck.
+const REFUSALS_IN_A_ROW_MAX: u32 = 3;
+
+/// Checks in a row whose container had ended while its output had not, before the keeper looks at the engine. One alone says nothing: a checker
+/// that was taken over can end by itself in the very moment of its deadline, and must not be able to have the engine probed for it.
+const UNENDED_IN_A_ROW_MAX: u32 = 3;
 
 /// After a failed accept, which is for want of file descriptors and passes when connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -72,6 +81,10 @@ pub(crate) struct Shared<E> {
     pub(crate) ending: CancellationToken,
     pub(crate) reaped_total: AtomicU64,
     launches_total: AtomicU64,
+    /// Launches in a row that ended in an error of the engine.
+    refusals: AtomicU32,
+    /// Checks in a row that were at their deadline though their container had ended.
+    unended: AtomicU32,
     /// A permit for each check that runs.
     places: Semaphore,
     /// A permit for each container until it is removed.
@@ -136,6 +149,8 @@ impl<E: Engine> Launcher<E> {
                 ending: CancellationToken::new(),
                 reaped_total: AtomicU64::new(0),
                 launches_total: AtomicU64::new(0),
+                refusals: AtomicU32::new(0),
+                unended: AtomicU32::new(0),
                 places: Semaphore::new(places),
                 slots: Semaphore::new(places.saturating_mul(SLOTS_PER_PLACE)),
                 connections: TaskTracker::new(),
@@ -185,7 +200,7 @@ impl<E: Engine> Launcher<E> {
         let (mut reader, writer) = tokio::io::split(stream);
         let line = tokio::time::timeout(REQUEST_WAIT_MAX, request_line(&mut reader)).await;
         let request = match line {
-            Ok(Some(line)) => serde_json::from_slice::<Request>(&line)
+            Ok(Some(line)) => protocol::parse_line::<Request>(&line)
                 .map_err(|error| bad_request(error.to_string())),
             Ok(None) => Err(bad_request(
                 "one line of at most 1 KiB was expected".to_owned(),
@@ -292,7 +307,18 @@ impl<E: Engine> Launcher<E> {
         match outcome {
             Outcome::End(end) => {
                 tracing::debug!(check.id = %check, %host, exit_code = end.exit_code, duration_ms = end.millis, "a check's container has ended");
+                self.shared.refusals.store(0, Ordering::Relaxed);
                 frames.push_last(FrameKind::End, end);
+                let unended =
+                    end.killed == Some(Killed::Deadline) && end.exit_code != EXIT_CODE_KILLED;
+                if !unended {
+                    self.shared.unended.store(0, Ordering::Relaxed);
+                } else if is_enough(&self.shared.unended, UNENDED_IN_A_ROW_MAX) {
+                    tracing::warn!(check.id = %check, %host, exit_code = end.exit_code, "several containers in a row had ended by themselves, but the engine did not end their output");
+                    self.shared.nudge.notify_one();
+                } else {
+                    tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container was to be killed for its deadline and had ended by itself");
+                }
             }
             Outcome::Fault(fault) => {
                 frames.push_last(FrameKind::Fault, fault);
@@ -314,10 +340,12 @@ impl<E: Engine> Launcher<E> {
         tracing::warn!(check.id = %check, %host, kind = ?fault.kind, reason = fault.message, "a check could not be run");
         match fault.kind {
             FaultKind::EngineDown | FaultKind::ImageMissing => self.shared.nudge.notify_one(),
-            FaultKind::EngineError
-            | FaultKind::NotConfined
-            | FaultKind::Full
-            | FaultKind::BadRequest => {}
+            FaultKind::EngineError => {
+                if is_enough(&self.shared.refusals, REFUSALS_IN_A_ROW_MAX) {
+                    self.shared.nudge.notify_one();
+                }
+            }
+            FaultKind::NotConfined | FaultKind::Full | FaultKind::BadRequest => {}
         }
     }
 
@@ -355,6 +383,10 @@ impl<E: Engine> Launcher<E> {
             Ok(listed) => Answer::List {
                 checks: listed
                     .iter()
+                    // The engine has filtered; other installations' checks are none of anybody's business here.
+                    .filter(|found| {
+                        found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
+                    })
                     .filter(|found| !found.labels.contains_key(LABEL_PROBE))
                     .filter_map(|found| CheckId::parse(found.labels.get(LABEL_CHECK)?).ok())
                     .take(LIST_MAX)
@@ -447,8 +479,18 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// The one line of a connection, without its newline; `None` when it is too long, not ended, or followed by more.
-async fn request_line<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Vec<u8>> {
+/// Counts one more in a row, and says whether these are as many as `most`; then the count begins anew.
+fn is_enough(in_a_row: &AtomicU32, most: u32) -> bool {
+    let enough = in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most;
+    if enough {
+        in_a_row.store(0, Ordering::Relaxed);
+    }
+    enough
+}
+
+/// The one line of a connection, without its newline; `None` when it is too long, not ended, or followed by more in the same read. What comes
+/// later is not waited for: [`Launcher::launch`] takes it for the end of its reader, and nobody reads it after the other requests.
+pub(crate) async fn request_line<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Vec<u8>> {
     let most = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
     let mut limited = BufReader::new(reader.take(most));
     let mut line = Vec::new();
@@ -512,6 +554,12 @@ async fn listen(path: &Path) -> Result<UnixListener, LauncherError> {
         .map_err(failed)?;
     Ok(listener)
 }
+
+#[cfg(test)]
+mod holds;
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 //! ones do.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
 };
+use crate::seccomp::MARK;
 use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
 
 /// What a check's container does. The probe's always prints [`FakeEngine::set_report`] and ends.
@@ -27,6 +29,8 @@ pub(crate) enum Script {
     Stay,
     /// Prints nothing and stays.
     Silent,
+    /// Ends with this code, and its output does not end.
+    Unended(i64),
     /// Ends with 137 of its own, and the flag says nothing.
     OutOfMemory,
 }
@@ -39,7 +43,14 @@ pub(crate) enum Mishap {
     Hang,
 }
 
-pub(crate) const REPORT: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[]}"#;
+/// The report of a container that is confined as it should be.
+pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
+    let mark = format!(r#""profile_mark":{MARK}"#);
+    UNMARKED.replacen(r#""profile_mark":null"#, &mark, 1)
+});
+
+/// The same, under a profile without a mark.
+const UNMARKED: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"calls_refused":["socket(AF_INET)","socket(AF_INET6)","socket(AF_NETLINK)","bind","clone (a process)","kill","pidfd_open","memfd_create","inotify_init1","unlinkat"],"calls_missing":[],"profile_mark":null,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[]}"#;
 
 #[derive(Debug, Default)]
 pub(crate) struct FakeEngine {
@@ -56,7 +67,10 @@ struct State {
     mishaps: HashMap<usize, Mishap>,
     down: bool,
     removals_hang: bool,
+    /// Containers whose removal goes wrong, each time.
+    removals: HashMap<String, Mishap>,
     made: u64,
+    flooded_chunks: Arc<AtomicU64>,
     containers: BTreeMap<String, Fake>,
     specs: Vec<Spec>,
 }
@@ -72,7 +86,9 @@ impl Default for State {
             mishaps: HashMap::new(),
             down: false,
             removals_hang: false,
+            removals: HashMap::new(),
             made: 0,
+            flooded_chunks: Arc::default(),
             containers: BTreeMap::new(),
             specs: Vec::new(),
         }
@@ -102,6 +118,11 @@ impl FakeEngine {
         engine
     }
 
+    /// What the containers made from now on do.
+    pub(crate) fn set_script(&self, script: Script) {
+        self.state().script = script;
+    }
+
     pub(crate) fn set_report(&self, report: &str) {
         report.clone_into(&mut self.state().report);
     }
@@ -122,6 +143,15 @@ impl FakeEngine {
         self.state().removals_hang = true;
     }
 
+    /// What happens whenever this container is to be removed.
+    pub(crate) fn set_removal(&self, name: &str, mishap: Option<Mishap>) {
+        let removals = &mut self.state().removals;
+        match mishap {
+            Some(mishap) => removals.insert(name.to_owned(), mishap),
+            None => removals.remove(name),
+        };
+    }
+
     /// Lets the n-th call from now on, counted from 0, go wrong.
     pub(crate) fn go_wrong(&self, after: usize, mishap: Mishap) {
         let mut state = self.state();
@@ -135,6 +165,11 @@ impl FakeEngine {
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().containers.keys().cloned().collect()
+    }
+
+    /// Chunks of 32 KiB that were taken from floods.
+    pub(crate) fn flooded_chunks(&self) -> u64 {
+        self.state().flooded_chunks.load(Ordering::Relaxed)
     }
 
     pub(crate) fn specs(&self) -> Vec<Spec> {
@@ -164,6 +199,10 @@ impl FakeEngine {
             let down = state.down.then_some(Mishap::Down);
             state.mishaps.get(&index).copied().or(down)
         };
+        Self::happen(call, mishap).await
+    }
+
+    async fn happen(call: &'static str, mishap: Option<Mishap>) -> Result<(), EngineError> {
         let source = "by order of the test".into();
         match mishap {
             None => Ok(()),
@@ -235,6 +274,7 @@ impl Engine for FakeEngine {
         self.call("attach").await?;
         let held = Arc::new(());
         let report = Bytes::from(self.state().report.clone());
+        let flooded = Arc::clone(&self.state().flooded_chunks);
         let (script, probe) = self.with(id, |fake| {
             fake.stream = Arc::downgrade(&held);
             (fake.script, fake.probe)
@@ -256,10 +296,11 @@ impl Engine for FakeEngine {
                         Ok(Chunk::Stdout(Bytes::from_static(b"late")))
                     })))
                 }
-                Script::Flood => Box::pin(stream::repeat_with(|| {
+                Script::Flood => Box::pin(stream::repeat_with(move || {
+                    flooded.fetch_add(1, Ordering::Relaxed);
                     Ok(Chunk::Stderr(Bytes::from_static(&[b'x'; 32 * 1024])))
                 })),
-                Script::Silent => Box::pin(stream::pending()),
+                Script::Silent | Script::Unended(_) => Box::pin(stream::pending()),
             }
         };
         Ok(Box::pin(output.map(move |chunk| {
@@ -273,7 +314,7 @@ impl Engine for FakeEngine {
         self.with(id, |fake| {
             let code = match fake.script {
                 _ if fake.probe => Some(0),
-                Script::Print(code) => Some(code),
+                Script::Print(code) | Script::Unended(code) => Some(code),
                 Script::OutOfMemory => Some(137),
                 Script::Late(_) => Some(0),
                 Script::Flood | Script::Stay | Script::Silent => None,
@@ -310,6 +351,8 @@ impl Engine for FakeEngine {
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
         self.call("remove").await?;
+        let own = self.state().removals.get(&id.0).copied();
+        Self::happen("remove", own).await?;
         if self.state().removals_hang {
             return std::future::pending().await;
         }

@@ -213,13 +213,13 @@ async fn probe<E: Engine>(
             ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
         }
         Outcome::End(end) => Err(format!("it ended with {end:?}")),
-        Outcome::Fault(fault) => return Err(fault),
+        Outcome::Fault(fault) => return Err(with_profile_named(fault, &settings, kind)),
         Outcome::Gone => return Err(ending()),
     };
     let report = report.map_err(|reason| LaunchFault {
         kind: FaultKind::NotConfined,
         message: format!(
-            "the probe of the image {} gave no report: {reason}; stderr: {}",
+            "the probe of the image {} gave no report: {reason}; stderr: {}; is the image of this launcher's version?",
             settings.image,
             escaped(&printed.stderr, STDERR_SHOWN_BYTES)
         ),
@@ -230,8 +230,24 @@ async fn probe<E: Engine>(
     } else {
         Err(LaunchFault {
             kind: FaultKind::NotConfined,
-            message: advice(&judgement.missing),
+            message: advice(&judgement.missing, kind),
         })
+    }
+}
+
+/// Podman looks for the profile's file when it makes or starts a container, and what it says then names no remedy.
+fn with_profile_named(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
+    let profile = settings.confinement.seccomp.as_ref();
+    let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
+    match (kind, fault.kind, path) {
+        (EngineKind::Podman, FaultKind::EngineError, Some(path)) => LaunchFault {
+            message: format!(
+                "{}; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?",
+                fault.message
+            ),
+            ..fault
+        },
+        _ => fault,
     }
 }
 
@@ -252,4 +268,79 @@ async fn printed(mut container: Container) -> Printed {
         }
     }
     printed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::LauncherClient;
+    use crate::door::Launcher;
+    use crate::fake_engine::{FakeEngine, REPORT, Script};
+    use crate::spec::SeccompProfile;
+    use protocol::Host;
+    use protocol::probe::CALLS_TRIED;
+    use tokio_util::sync::CancellationToken;
+
+    /// The first frame of a launch by a launcher whose probe reports this, and how many checks it counts as launched.
+    async fn launched(report: &ProbeReport) -> (Frame, u64) {
+        let engine = FakeEngine::new(Script::Print(0));
+        engine.set_report(&serde_json::to_string(report).unwrap());
+        let launcher = Launcher::new(Settings::default(), engine);
+        let shutdown = CancellationToken::new();
+        let keeping = tokio::spawn({
+            let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
+            async move { launcher.keep(shutdown).await }
+        });
+        let client = LauncherClient::in_process(&launcher);
+        let check = CheckId::from_random(1);
+        let host = Host::parse("a.example").unwrap();
+        let first = client.launch(&check, &host).await.unwrap().next().await;
+        let launches = client.status().await.unwrap().launches_total;
+        shutdown.cancel();
+        keeping.await.unwrap();
+        (first.unwrap(), launches)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_check_is_made_where_a_single_call_is_allowed_that_our_profile_refuses() {
+        let sound = ProbeReport::parse(REPORT.as_bytes()).unwrap();
+        assert!(matches!(launched(&sound).await.0, Frame::Stdout(_)));
+        for call in CALLS_TRIED {
+            let mut report = sound.clone();
+            report.calls_refused.retain(|refused| refused != call);
+            let (first, launches) = launched(&report).await;
+            let Frame::Fault(fault) = first else {
+                panic!("{call}: {first:?}");
+            };
+            assert_eq!(fault.kind, FaultKind::NotConfined, "{call}");
+            assert!(fault.message.contains(call), "{}", fault.message);
+            assert_eq!(launches, 0, "{call}");
+        }
+    }
+
+    #[test]
+    fn a_profile_that_podman_can_not_read_is_named() {
+        let mut settings = Settings::default();
+        let message = |settings: &Settings, kind, fault| {
+            let refused = LaunchFault {
+                kind: fault,
+                message: "start: the engine refused: no such file".to_owned(),
+            };
+            with_profile_named(refused, settings, kind).message
+        };
+        let plain = "start: the engine refused: no such file";
+        let refused = FaultKind::EngineError;
+        assert_eq!(message(&settings, EngineKind::Podman, refused), plain);
+        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
+        let named = message(&settings, EngineKind::Podman, refused);
+        assert!(
+            named.contains("is /etc/x.json, on the engine's machine, what"),
+            "{named}"
+        );
+        assert_eq!(message(&settings, EngineKind::Docker, refused), plain);
+        assert_eq!(
+            message(&settings, EngineKind::Podman, FaultKind::EngineDown),
+            plain
+        );
+    }
 }

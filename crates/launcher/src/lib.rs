@@ -15,14 +15,20 @@ pub mod settings;
 
 pub mod spec;
 
+pub mod seccomp;
+
 pub mod engine;
 
 pub mod bollard_engine;
 
+mod attach;
 mod docker;
 mod podman;
+mod transport;
 
 mod frames;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod keeper;
 mod probe;
 mod reap;
@@ -35,6 +41,9 @@ pub mod client;
 
 #[cfg(test)]
 mod fake_engine;
+
+#[cfg(test)]
+mod odd_engine;
 
 pub use bollard_engine::BollardEngine;
 pub use client::{ClientError, Container, Frame, LauncherClient};

@@ -4,8 +4,10 @@
 //! said. [`judge`] is a pure function.
 
 use protocol::ProbeReport;
+use protocol::probe::CALLS_TRIED;
 
 use crate::engine::EngineKind;
+use crate::seccomp::MARK;
 use crate::spec::Confinement;
 
 /// What a report says about an engine.
@@ -27,6 +29,18 @@ const INTERFACES_OF_NONE: [&str; 11] = [
 /// What an operator can do about limits that rootless engines don't have by themselves.
 const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
 /etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and log in anew";
+
+/// What an operator can do when Docker does not apply our profile.
+const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that it is sent: `docker info` must \
+list seccomp among its security options";
+
+/// What an operator can do on Podman, which takes a profile only as a file.
+const SECCOMP_PODMAN: &str = "Podman takes the profile only from a file on its own machine: write it there with \
+`fedicensus seccomp-profile > FILE`, again after each update, and set FEDICENSUS_SECCOMP_PATH to the file's whole path";
+
+/// What an operator can do about an image that was built in another way than ours.
+const PROGRAM: &str = "in the checker's image it must be root's, executable and not readable (mode 0111), as `Containerfile.checker` builds it: \
+build the image again, and don't let anything change modes on the way";
 
 /// A tolerance for CPU shares, which the kernel keeps as two whole numbers of microseconds.
 const CPU_TOLERANCE: f64 = 0.01;
@@ -51,16 +65,29 @@ pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind)
 }
 
 /// What to tell an operator whose engine lacks required limits.
-pub(crate) fn advice(missing: &[String]) -> String {
-    let list = missing.join("; ");
-    let delegated = missing
-        .iter()
-        .any(|limit| limit.starts_with("memory") || limit.starts_with("pids"));
-    if delegated {
-        format!("limits are not in force: {list}. Memory and pids: {DELEGATION}")
-    } else {
-        format!("limits are not in force: {list}")
+pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
+    let begins = |words: &[&str]| {
+        missing
+            .iter()
+            .any(|limit| words.iter().any(|word| limit.starts_with(word)))
+    };
+    let mut advice = format!("limits are not in force: {}", missing.join("; "));
+    if begins(&["memory", "pids"]) {
+        advice.push_str(". Memory and pids: ");
+        advice.push_str(DELEGATION);
     }
+    if begins(&["seccomp"]) {
+        advice.push_str(". Seccomp: ");
+        advice.push_str(match kind {
+            EngineKind::Docker => SECCOMP_DOCKER,
+            EngineKind::Podman => SECCOMP_PODMAN,
+        });
+    }
+    if begins(&["program"]) {
+        advice.push_str(". Program: ");
+        advice.push_str(PROGRAM);
+    }
+    advice
 }
 
 fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) {
@@ -126,6 +153,44 @@ fn privileges(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) 
         format!("seccomp: mode {} instead of 2, a filter", report.seccomp),
         found,
     );
+    system_calls(report, found);
+}
+
+/// The engine's own profile is a filter as well, and so is what we shipped a version ago: ours is told by what it refuses, and by its mark.
+fn system_calls(report: &ProbeReport, found: &mut Judgement) {
+    let allowed: Vec<_> = CALLS_TRIED
+        .into_iter()
+        .filter(|call| !report.calls_refused.iter().any(|refused| refused == call))
+        .collect();
+    require(
+        allowed.is_empty(),
+        format!(
+            "seccomp: another profile than ours, which allows {}",
+            allowed.join(", ")
+        ),
+        found,
+    );
+    require(
+        report.calls_missing.is_empty(),
+        format!(
+            "seccomp: a profile that refuses what every check needs: {}",
+            report.calls_missing.join(", ")
+        ),
+        found,
+    );
+    if allowed.is_empty() {
+        // Else it is another one anyway.
+        require(
+            report.profile_mark == Some(MARK),
+            format!(
+                "seccomp: not this version's profile: its mark is {}, not {MARK}",
+                report
+                    .profile_mark
+                    .map_or("missing".to_owned(), |mark| mark.to_string())
+            ),
+            found,
+        );
+    }
 }
 
 fn surroundings(report: &ProbeReport, found: &mut Judgement) {
@@ -134,9 +199,22 @@ fn surroundings(report: &ProbeReport, found: &mut Judgement) {
         "the root is not read-only".to_owned(),
         found,
     );
+    let (memory, places): (Vec<_>, Vec<_>) = report
+        .writable
+        .iter()
+        .map(String::as_str)
+        .partition(|path| path.starts_with("/proc/"));
     require(
-        report.writable.is_empty(),
-        format!("files can be written in {}", report.writable.join(", ")),
+        places.is_empty(),
+        format!("files can be written in {}", places.join(", ")),
+        found,
+    );
+    require(
+        memory.is_empty(),
+        format!(
+            "program: a check could change its own text through {}",
+            memory.join(", ")
+        ),
         found,
     );
     let interfaces: Vec<_> = report
@@ -189,6 +267,9 @@ mod tests {
             bounding: "0000000000000000".to_owned(),
             no_new_privileges: true,
             seccomp: 2,
+            calls_refused: CALLS_TRIED.map(str::to_owned).to_vec(),
+            calls_missing: Vec::new(),
+            profile_mark: Some(MARK),
             memory_max_bytes: Some(64 << 20),
             swap_max_bytes: Some(0),
             pids_max: Some(16),
@@ -252,10 +333,32 @@ mod tests {
         check(|r| r.bounding.clear(), &["capabilities"], &[]);
         check(|r| r.no_new_privileges = false, &["no-new-privileges"], &[]);
         check(|r| r.seccomp = 0, &["seccomp"], &[]);
+        for call in CALLS_TRIED {
+            let allow = |r: &mut ProbeReport| r.calls_refused.retain(|refused| refused != call);
+            let expect = format!("seccomp: another profile than ours, which allows {call}");
+            check(allow, &[&expect], &[]);
+        }
+        check(
+            |r| r.calls_missing.push("clone (a thread)".to_owned()),
+            &["seccomp: a profile that refuses what every check needs: clone (a thread)"],
+            &[],
+        );
+        for other in [None, Some(1), Some(MARK - 1), Some(MARK + 1)] {
+            check(
+                |r| r.profile_mark = other,
+                &["seccomp: not this version's profile"],
+                &[],
+            );
+        }
         check(|r| r.read_only_root = false, &["the root"], &[]);
         check(
             |r| r.writable = vec!["/tmp".to_owned()],
             &["files can be written in /tmp"],
+            &[],
+        );
+        check(
+            |r| r.writable = vec!["/proc/self/mem".to_owned()],
+            &["program: a check could change its own text through /proc/self/mem"],
             &[],
         );
         check(|r| r.interfaces.push("eth0".to_owned()), &["network"], &[]);
@@ -278,7 +381,30 @@ mod tests {
 
     #[test]
     fn missing_control_groups_come_with_the_way_out() {
-        assert!(advice(&["memory: None".to_owned()]).contains("Delegate=cpu memory pids"));
-        assert!(!advice(&["seccomp: mode 0".to_owned()]).contains("Delegate"));
+        let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
+        assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
+        assert!(!podman("seccomp: mode 0").contains("Delegate"));
+    }
+
+    #[test]
+    fn a_program_that_can_be_read_comes_with_the_way_out() {
+        let advice = advice(&["program: x".to_owned()], EngineKind::Docker);
+        assert!(advice.contains("(mode 0111)"), "{advice}");
+        assert!(!advice.contains("Seccomp:"), "{advice}");
+    }
+
+    #[test]
+    fn a_missing_profile_comes_with_the_way_out_for_its_engine() {
+        let of = |limit: &str, kind| advice(&[limit.to_owned()], kind);
+        let podman = of("seccomp: another profile", EngineKind::Podman);
+        assert!(
+            podman.contains("fedicensus seccomp-profile > FILE"),
+            "{podman}"
+        );
+        assert!(podman.contains("FEDICENSUS_SECCOMP_PATH"), "{podman}");
+        let docker = of("seccomp: mode 0", EngineKind::Docker);
+        assert!(docker.contains("20.10.10"), "{docker}");
+        assert!(!docker.contains("SECCOMP_PATH"), "{docker}");
+        assert!(!of("pids: None", EngineKind::Podman).contains("Seccomp:"));
     }
 }

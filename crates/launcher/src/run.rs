@@ -17,7 +17,7 @@ use crate::spec::Spec;
 use crate::wire::{End, FaultKind, Killed, LaunchFault};
 
 /// The exit code of a process that SIGKILL ended: 128 + 9. Where we didn't send it, the kernel did, for the memory.
-const EXIT_CODE_KILLED: i64 = 137;
+pub(crate) const EXIT_CODE_KILLED: i64 = 137;
 
 /// Longest message of a fault: an engine's answers may be long, an operator's patience is not.
 const MESSAGE_BYTES_MAX: usize = 500;

@@ -30,8 +30,9 @@ pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 /// First API version with `VolumeOptions.Subpath`.
 const API_WITH_SUBPATH: (usize, usize) = (1, 45);
 
-/// Podman makes these writable even with a read-only root, so something read-only lies over them on both engines.
-const COVERED_PATHS: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/dev/shm"];
+/// Writable even with a read-only root, so something read-only lies over them: on Podman the first four, on both engines the last, in which
+/// everybody may make message queues.
+const COVERED_PATHS: [&str; 5] = ["/tmp", "/run", "/var/tmp", "/dev/shm", "/dev/mqueue"];
 
 /// The smallest tmpfs there is: a page.
 const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
@@ -92,7 +93,7 @@ pub struct Confinement {
     /// `RLIMIT_NPROC` for Podman. It counts a user's processes over all containers, so it is no limit on a check: set it only, and to
     /// Podman's own hard limit, where Podman refuses to start a container because its default is higher than that.
     pub podman_nproc: Option<u32>,
-    /// System calls; `None` leaves the engine's own profile in force, which the probe demands at least.
+    /// System calls; `None` leaves the engine's own profile in force, with which the probe lets no check start.
     pub seccomp: Option<SeccompProfile>,
     /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the volumes of sockets.
     pub selinux_level: Option<String>,
@@ -117,7 +118,7 @@ impl Default for Confinement {
             cpu_milli: 500,
             nofile: 64,
             podman_nproc: None,
-            seccomp: None,
+            seccomp: Some(SeccompProfile::ours(None)),
             selinux_level: None,
         }
     }

@@ -26,6 +26,15 @@ pub fn escaped(bytes: &[u8], bytes_max: usize) -> String {
     shown
 }
 
+/// Whether a text can be shown as it is: printable ASCII, but for the `…` of a cut at its end.
+///
+/// Escaping is not idempotent: what a checker should have escaped already is escaped again only when this does not hold.
+pub fn is_shown_safely(text: &str) -> bool {
+    let text = text.strip_suffix('…').unwrap_or(text);
+    text.bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +42,20 @@ mod tests {
     #[test]
     fn control_bytes_never_reach_a_terminal() {
         assert_eq!(escaped(b"a\x1b[2J\n\xff\\", 100), "a\\x1b[2J\\x0a\\xff\\\\");
+    }
+
+    #[test]
+    fn what_was_escaped_is_shown_safely_and_nothing_else() {
+        for text in ["", "a.example", "ftp://x y/\\x1b", "abc…"] {
+            assert!(is_shown_safely(text), "{text}");
+        }
+        for text in ["\u{1b}[2J", "a\nb", "é", "a…b", "……", "\u{7f}"] {
+            assert!(!is_shown_safely(text), "{text:?}");
+        }
+        assert!(is_shown_safely(&escaped(
+            "é\0\u{1b}…".repeat(99).as_bytes(),
+            200
+        )));
     }
 
     #[test]

@@ -13,12 +13,14 @@ pub mod escape;
 pub mod event;
 pub mod host;
 pub mod limits;
+pub mod line;
 pub mod order;
 pub mod probe;
 
 pub use check_id::CheckId;
-pub use escape::escaped;
+pub use escape::{escaped, is_shown_safely};
 pub use event::{DeadReason, Event, PeersOutcome, Private};
 pub use host::{Host, HostError};
+pub use line::parse_line;
 pub use order::CheckOrder;
 pub use probe::ProbeReport;

@@ -11,6 +11,21 @@ pub const REPORT_BYTES_MAX: usize = 16 * 1024;
 /// Entries in any list of a report. What a sound container shows is one interface, one socket and no writable path.
 pub const REPORT_LIST_MAX: usize = 32;
 
+/// System calls that no check needs, that any engine's own profile allows, and that the probe tries: our profile refuses every one of them, so
+/// that a report with all of these among its [`ProbeReport::calls_refused`] was made under it. Nothing comes of those that are not refused.
+pub const CALLS_TRIED: [&str; 10] = [
+    "socket(AF_INET)",
+    "socket(AF_INET6)",
+    "socket(AF_NETLINK)",
+    "bind",
+    "clone (a process)",
+    "kill",
+    "pidfd_open",
+    "memfd_create",
+    "inotify_init1",
+    "unlinkat",
+];
+
 /// The limits that a process finds in force on itself. One JSON object, unknown keys refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +42,13 @@ pub struct ProbeReport {
     pub no_new_privileges: bool,
     /// Seccomp mode: 0 none, 1 strict, 2 filter.
     pub seccomp: u32,
+    /// Which of [`CALLS_TRIED`] were refused with `EPERM`.
+    pub calls_refused: Vec<String>,
+    /// What every check needs and could not do: a Unix socket, a thread.
+    pub calls_missing: Vec<String>,
+    /// The error with which `getsid` was answered: our profile answers with a number that is made of all the rest of it, so that no older one
+    /// of ours, and no other, is taken for it. `None` when the call was let through.
+    pub profile_mark: Option<u16>,
     /// Memory limit of the control group in bytes; `None` when there is none or it could not be read.
     pub memory_max_bytes: Option<u64>,
     /// Swap beyond the memory limit in bytes; `None` when unlimited or unknown.
@@ -39,7 +61,7 @@ pub struct ProbeReport {
     pub nofile: u64,
     /// Whether `/` is mounted read-only.
     pub read_only_root: bool,
-    /// Directories in which a file could be created.
+    /// Directories in which a file could be created, and files that could be opened for writing.
     pub writable: Vec<String>,
     /// Network interfaces.
     pub interfaces: Vec<String>,
@@ -61,7 +83,13 @@ impl ProbeReport {
             return Err(ProbeReportError::TooLong);
         }
         let report: Self = serde_json::from_slice(text)?;
-        let lists = [&report.writable, &report.interfaces, &report.egress_files];
+        let lists = [
+            &report.calls_refused,
+            &report.calls_missing,
+            &report.writable,
+            &report.interfaces,
+            &report.egress_files,
+        ];
         if lists.iter().any(|list| list.len() > REPORT_LIST_MAX) {
             return Err(ProbeReportError::TooLong);
         }
@@ -92,6 +120,9 @@ mod tests {
             bounding: "0000000000000000".to_owned(),
             no_new_privileges: true,
             seccomp: 2,
+            calls_refused: CALLS_TRIED.map(str::to_owned).to_vec(),
+            calls_missing: Vec::new(),
+            profile_mark: Some(1234),
             memory_max_bytes: Some(64 << 20),
             swap_max_bytes: Some(0),
             pids_max: Some(16),
@@ -132,5 +163,53 @@ mod tests {
             ProbeReport::parse(&text),
             Err(ProbeReportError::TooLong)
         ));
+    }
+
+    /// The fuzz target's seeds, from a report as it is now: those that are taken, and those that are refused for one thing alone.
+    fn seeds() -> [(&'static str, String, bool); 6] {
+        let text = |report: &ProbeReport| serde_json::to_string(report).unwrap();
+        let with = |member: &str| text(&sound()).replacen('{', &format!("{{{member},"), 1);
+        let unlimited = ProbeReport {
+            memory_max_bytes: None,
+            cpu_max: None,
+            writable: vec!["/tmp".to_owned()],
+            egress_files: vec!["https.sock".to_owned()],
+            ..sound()
+        };
+        let long_list = ProbeReport {
+            writable: vec!["/".to_owned(); REPORT_LIST_MAX + 1],
+            ..sound()
+        };
+        let mut without: serde_json::Value = serde_json::to_value(sound()).unwrap();
+        let members = without.as_object_mut().unwrap();
+        members.retain(|key, _| !["memory_max_bytes", "cpu_max"].contains(&key.as_str()));
+        [
+            ("sound", text(&sound()), true),
+            ("unlimited", text(&unlimited), true),
+            ("without-optional", without.to_string(), true),
+            ("long-list", text(&long_list), false),
+            ("further", with(r#""further":1"#), false),
+            ("twice", with(r#""seccomp":0"#), false),
+        ]
+    }
+
+    /// Seeds of a report that has got further members since are all refused at once, and a target that accepts nothing tries nothing.
+    #[test]
+    fn the_fuzz_targets_seeds_are_of_the_report_as_it_is() {
+        let folder =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/probe_report");
+        for (name, text, is_taken) in seeds() {
+            let parsed = ProbeReport::parse(text.as_bytes());
+            assert_eq!(parsed.is_ok(), is_taken, "{name}: {parsed:?}");
+            let path = folder.join(name);
+            if std::env::var_os("FEDICENSUS_WRITE_SEEDS").is_some() {
+                std::fs::write(&path, &text).unwrap();
+            }
+            assert_eq!(
+                std::fs::read_to_string(&path).unwrap(),
+                text,
+                "fuzz/seeds/probe_report/{name} is out of date: FEDICENSUS_WRITE_SEEDS=1 cargo test -p protocol seeds"
+            );
+        }
     }
 }

@@ -17,7 +17,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file, its lock or its directory can't be created or written.
-    #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing ({reason})", path = .path.display())]
+    #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing and not full ({reason})", path = .path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -87,17 +87,33 @@ pub enum OpenError {
 #[derive(Debug, Clone, Error)]
 pub enum StoreError {
     /// The disk, or the quota, is full. The writer goes on once there is room again.
-    #[error("the database's disk is full")]
+    #[error("the database's disk is full: free some space; it goes on by itself then")]
     Full(#[source] Arc<rusqlite::Error>),
     /// Another process holds the database's write lock; waited for it in vain.
-    #[error("the database is locked by another process")]
+    #[error(
+        "the database is locked by another process: end what else writes it, such as a backup or an sqlite3 shell"
+    )]
     Busy(#[source] Arc<rusqlite::Error>),
     /// The file is damaged.
     #[error("the database is damaged: stop the daemon and restore a copy")]
     Corrupt(#[source] Arc<rusqlite::Error>),
     /// The file can't be read or written: an input/output error, or it became read-only.
-    #[error("the database's file can't be read or written")]
+    #[error(
+        "the database's file can't be read or written: see that its directory is there and mounted for writing, and the system's log for the disk behind it"
+    )]
     Unwritable(#[source] Arc<rusqlite::Error>),
+    /// The file was moved or removed while it was open.
+    #[error("the database is no longer at {path}: put its directory back; what is learned meanwhile goes into the file that was there", path = .path.display())]
+    Away {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// Another file has taken its place while it was open.
+    #[error("another database was put at {path} while this one was open: start again, to use that one", path = .path.display())]
+    Replaced {
+        /// Where.
+        path: PathBuf,
+    },
     /// The store was closed, or its thread died.
     #[error("the database was closed")]
     Closed,

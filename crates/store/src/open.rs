@@ -4,6 +4,7 @@
 //! census.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ const STATEMENTS_KEPT: usize = 64;
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    /// Device and inode of the file that was opened.
+    identity: (u64, u64),
     thread: WriterThread,
     /// Released with the file handle, by the operating system if need be.
     _lock: File,
@@ -52,6 +55,23 @@ impl Store {
     pub fn reader(&self) -> Result<Reader, StoreError> {
         let connection = read_only(&self.path, BUSY_WAIT)?;
         Ok(Reader::new(connection))
+    }
+
+    /// Whether the file that was opened is still where it was. An open file that was moved or removed takes writes all the same, and nobody would
+    /// find them again.
+    ///
+    /// # Errors
+    /// [`StoreError::Away`] or [`StoreError::Replaced`].
+    pub fn is_in_place(&self) -> Result<(), StoreError> {
+        match identity(&self.path) {
+            Ok(found) if found == self.identity => Ok(()),
+            Ok(_other) => Err(StoreError::Replaced {
+                path: self.path.clone(),
+            }),
+            Err(_not_there) => Err(StoreError::Away {
+                path: self.path.clone(),
+            }),
+        }
     }
 
     /// Finishes what has been accepted, closes the database and releases the lock. Later requests get [`StoreError::Closed`].
@@ -122,12 +142,19 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
         path: path.to_owned(),
         source: Box::new(error),
     })?;
+    let identity = identity(path).map_err(|error| unwritable(path, &error))?;
     let thread = writer::start(connection).map_err(OpenError::Thread)?;
     Ok(Store {
         path: path.to_owned(),
+        identity,
         thread,
         _lock: lock,
     })
+}
+
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    let metadata = std::fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and check the same hosts twice.

@@ -219,8 +219,7 @@ impl Writer {
             .await
     }
 
-    /// Brings due times back that lie further away than the longest interval, and other moments that lie ahead, after the clock has jumped. Gives how
-    /// many due times.
+    /// Brings due times back that lie further away than the longest interval, after the clock has jumped. Gives how many.
     ///
     /// # Errors
     /// A fault of ours; nothing was changed.

@@ -10,13 +10,14 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use protocol::{Host, Private};
+use store::Store;
 
 const CHILD: &str = "FEDICENSUS_TEST_CRASH_DATABASE";
 const HOSTS: u32 = 40;
@@ -27,6 +28,14 @@ fn host(n: u32) -> Host {
 
 fn now(round: u32) -> Timestamp {
     Timestamp(1_790_000_000_000 + i64::from(round))
+}
+
+fn alive(round: u32) -> Verdict {
+    Verdict::Alive {
+        software: format!("round-{round}"),
+        version: None,
+        private: Private::No,
+    }
 }
 
 /// The child: each host in turn, for ever; says `round host` after each acknowledged verdict.
@@ -45,13 +54,14 @@ async fn write_for_ever(path: &Path) {
                 let taken = writer
                     .take_one(&host(n), now(round), Jitter(0), Calendar::REAL)
                     .await;
-                let verdict = Verdict::Alive {
-                    software: format!("round-{round}"),
-                    version: None,
-                    private: Private::No,
-                };
                 let record = taken.unwrap().unwrap().record;
-                let change = transition(&record, &verdict, now(round), Jitter(0), Calendar::REAL);
+                let change = transition(
+                    &record,
+                    &alive(round),
+                    now(round),
+                    Jitter(0),
+                    Calendar::REAL,
+                );
                 writer.settle(change, now(round)).await.unwrap();
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "ack {round} {n}").unwrap();
@@ -136,6 +146,88 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
         }
         drop(store);
         check_integrity(&path);
+    }
+}
+
+/// A verdict after the other about one host; gives, for each, how long the log was when it was acknowledged. Nothing was moved out of the log yet.
+async fn acknowledge(store: &Store, path: &Path, verdicts: u32) -> Vec<usize> {
+    let writer = store.writer();
+    writer.add_now(vec![host(0)], now(0)).await.unwrap();
+    let mut lengths = Vec::new();
+    for round in 1..=verdicts {
+        let taken = writer
+            .take_one(&host(0), now(round), Jitter(0), Calendar::REAL)
+            .await;
+        let record = taken.unwrap().unwrap().record;
+        let change = transition(
+            &record,
+            &alive(round),
+            now(round),
+            Jitter(0),
+            Calendar::REAL,
+        );
+        writer.settle(change, now(round)).await.unwrap();
+        lengths.push(std::fs::read(log_of(path)).unwrap().len());
+    }
+    lengths
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    path.with_extension("db-wal")
+}
+
+/// Each commit syncs the log (`open/tests.rs`), and a power cut may keep or lose, tear or spoil whatever was written after the last sync.
+#[tokio::test]
+async fn a_power_cut_at_any_length_of_the_log_keeps_every_acknowledged_verdict() {
+    const VERDICTS: u32 = 5;
+    const FRAME: usize = 4096 + 24;
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("census.db");
+    let store = store::open(&path).unwrap();
+    let lengths = acknowledge(&store, &path, VERDICTS).await;
+    // Taken before it is closed, which would empty the log.
+    let (file, log) = (
+        std::fs::read(&path).unwrap(),
+        std::fs::read(log_of(&path)).unwrap(),
+    );
+    store.close();
+    assert_eq!(lengths.last(), Some(&log.len()), "the log began anew");
+
+    let cut = dir.path().join("cut").join("census.db");
+    std::fs::create_dir(cut.parent().unwrap()).unwrap();
+    let first = lengths[0];
+    let lengths_left = (first..log.len())
+        .step_by(FRAME)
+        .flat_map(|frame| [frame, frame + 1, frame + FRAME / 2])
+        .chain(lengths.iter().map(|length| length - 1))
+        .chain([log.len()]);
+    for left in lengths_left {
+        for spoilt in [false, true] {
+            let mut torn = log[..left].to_vec();
+            if spoilt {
+                torn.resize(log.len(), 0xA5);
+            }
+            std::fs::write(&cut, &file).unwrap();
+            std::fs::write(log_of(&cut), torn).unwrap();
+            std::fs::remove_file(cut.with_extension("db-shm")).ok();
+            let store = store::open(&cut).unwrap();
+            let reader = store.reader().unwrap();
+            assert_eq!(reader.damage().unwrap(), Vec::<String>::new(), "{left}");
+            let acknowledged = lengths.iter().filter(|length| **length <= left).count();
+            let stored = reader.record(&host(0)).unwrap();
+            let kept = stored.map_or(0, |stored| {
+                assert_eq!(
+                    usize::try_from(stored.record.alive_count).unwrap(),
+                    stored.history.len(),
+                    "half a verdict at {left}"
+                );
+                stored.history.len()
+            });
+            assert!(
+                kept == acknowledged,
+                "{kept} of {acknowledged} verdicts when the log is cut at {left}, spoilt: {spoilt}"
+            );
+        }
     }
 }
 

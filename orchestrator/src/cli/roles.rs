@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::OK;
-use crate::clock::{Clock, Dice, SystemClock};
+use crate::clock::{Clock, Dice, SteadyClock};
 use crate::config::{Config, LauncherPlace};
 use crate::control::{self, Handler};
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
@@ -20,7 +20,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     shout(config);
     let shutdown = until_signal()?;
     let store = store::open(&config.database())?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
     let launcher = launcher_client(config, &shutdown);
     let tools = Tools::new(
         config,
@@ -35,7 +35,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     let handler = Handler::with_daemon(&tools, orders, live.clone());
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
     let listener = control::listen(&config.control_socket())?;
-    let control = control::serve(listener, handler, shutdown.clone());
+    let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
     // When either fails, the process ends, and whoever watches it starts a new one.
     tokio::try_join!(control, daemon.run(shutdown.clone()))?;

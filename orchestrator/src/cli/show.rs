@@ -39,35 +39,41 @@ pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8>
     Ok(OK)
 }
 
+pub(super) fn seccomp_profile() -> anyhow::Result<u8> {
+    use std::io::Write as _;
+    // Half a file would be taken for a profile that allows less: what could not be written must not look done.
+    let mut stdout = std::io::stdout();
+    stdout.write_all(launcher::seccomp::PROFILE.as_bytes())?;
+    stdout.flush()?;
+    Ok(OK)
+}
+
 pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     let reader = store::open_read_only(&config.database())?;
     let now = SystemClock.now();
     let mut status = tokio::task::spawn_blocking(move || status::read(&reader, now)).await??;
     status.daemon = live(config).await.ok();
-    status.gateway = Some(
-        match GatewayClient::new(config.gateway_socket.clone())
-            .status()
-            .await
-        {
-            Ok(gateway) => Door::Open(gateway),
-            Err(error) => Door::Closed(error.to_string()),
-        },
-    );
-    status.launcher = Some(
-        match LauncherClient::socket(config.launcher_socket.clone())
-            .status()
-            .await
-        {
-            Ok(launcher) => Door::Open(launcher),
-            Err(error) => Door::Closed(error.to_string()),
-        },
-    );
+    let gateway = GatewayClient::new(config.gateway_socket.clone());
+    status.gateway = Some(ask_at(gateway.status()).await);
+    let launcher = LauncherClient::socket(config.launcher_socket.clone());
+    status.launcher = Some(ask_at(launcher.status()).await);
     say(&if json {
         serde_json::to_string(&status)?
     } else {
         status.text(&config.data_dir)
     });
     Ok(OK)
+}
+
+/// Whoever looks at the status has no patience for a part that hangs.
+async fn ask_at<T, E: std::fmt::Display>(asking: impl Future<Output = Result<T, E>>) -> Door<T> {
+    match tokio::time::timeout(ANSWER_WITHIN, asking).await {
+        Ok(Ok(answer)) => Door::Open(answer),
+        Ok(Err(error)) => Door::Closed(error.to_string()),
+        Err(_elapsed) => Door::Closed(format!(
+            "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
+        )),
+    }
 }
 
 async fn live(config: &Config) -> anyhow::Result<LiveState> {
@@ -203,7 +209,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
 }
 
 fn stands_still(live: &LiveState) -> Option<String> {
-    let still = SystemClock.now().since(Timestamp(live.last_round_ms));
+    let still = Timestamp(live.now_ms).since(Timestamp(live.last_round_ms));
     (still > ROUND_WITHIN)
         .then(|| format!("daemon: its loop has stood still for {} s", still.as_secs()))
 }

@@ -31,7 +31,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "canaries",
         "mastodon.social,lemmy.world,misskey.io,mstdn.jp",
-        "Hosts known to live, comma-separated, asked only when failures wait for confirmation and nobody has answered for a minute.",
+        "Hosts known to live, comma-separated, asked only when failures wait for confirmation and nobody who could bear witness has answered for a minute.",
     ),
     setting(
         "checks_max",
@@ -97,6 +97,11 @@ pub const SETTINGS: &[Setting] = &[
         "checker_image",
         "localhost/fedicensus-checker:latest",
         "Image of the checker (launcher only).",
+    ),
+    setting(
+        "seccomp_path",
+        "",
+        "Whole path, on the engine's machine, of a file with what `fedicensus seccomp-profile` prints: Podman takes the list of system calls that a check may make from there and nowhere else. Docker is sent it and needs none (launcher only).",
     ),
     setting(
         "instance",

@@ -49,6 +49,30 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
     assert!(problem("deny_addresses", "10.0.0.0/99").contains("10.0.0.0/99"));
 }
 
+/// No value of any setting takes the profile away; a path adds where Podman finds it.
+#[test]
+fn checks_are_held_by_our_seccomp_profile_whatever_is_set() {
+    let profile = |pairs: &[(&str, &str)]| {
+        let settings = config(pairs).unwrap().launcher_settings;
+        settings.confinement.seccomp.unwrap()
+    };
+    let ours = launcher::spec::SeccompProfile::ours;
+    assert_eq!(profile(&[]), ours(None));
+    let path = "/etc/fedicensus/seccomp.json";
+    assert_eq!(
+        profile(&[("seccomp_path", path)]),
+        ours(Some(path.to_owned()))
+    );
+    for no_path in ["unconfined", "seccomp.json"] {
+        assert_eq!(
+            problem("seccomp_path", no_path),
+            format!(
+                "setting `seccomp_path` (flag): `{no_path}` must be a whole path, which begins with `/`"
+            )
+        );
+    }
+}
+
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let directory = tempfile::tempdir().unwrap();

@@ -29,6 +29,8 @@ pub(super) struct Dumps {
     /// Asked for while another was under way, whose snapshot may be too old: made when that one ends.
     queued: Option<(Force, Vec<Answer>)>,
     young_pause: Option<Duration>,
+    /// What the last one failed of, so that the same is not said every time.
+    trouble: Option<String>,
 }
 
 impl Dumps {
@@ -41,6 +43,7 @@ impl Dumps {
             waiters: Vec::new(),
             queued: None,
             young_pause: young.then_some(YOUNG_PAUSE),
+            trouble: None,
         }
     }
 
@@ -99,12 +102,28 @@ impl Daemon {
         let outcome = match outcome {
             Ok(names) => {
                 tracing::info!(names, "published");
+                self.dumps.trouble = None;
                 Ok(names)
             }
             Err(error) => {
-                tracing::error!(%error, "the dump did not end well");
-                self.dumps.next = now.plus(AGAIN_AFTER);
-                Err(error.to_string())
+                let what = error.to_string();
+                // Its numbers change from one to the next.
+                let kind = match &error {
+                    PublishError::HeldBack(_) => "held back".to_owned(),
+                    PublishError::Store(_)
+                    | PublishError::Unrecorded(_)
+                    | PublishError::Dump(_)
+                    | PublishError::Half(_) => what.clone(),
+                };
+                if self.dumps.trouble.as_ref() != Some(&kind) {
+                    tracing::error!(
+                        what,
+                        "the dump did not end well; it is tried again, and the same is not said again"
+                    );
+                }
+                self.dumps.trouble = Some(kind);
+                self.dumps.next = self.dumps.next.min(now.plus(AGAIN_AFTER));
+                Err(what)
             }
         };
         self.live.dumped(&outcome);

@@ -7,6 +7,8 @@ use std::time::Duration;
 use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::silence::NobodyLives;
+
 /// The rate is taken over this long.
 const RATE_OVER: Duration = Duration::from_secs(300);
 
@@ -28,6 +30,8 @@ struct Inner {
 pub struct LiveState {
     /// When the daemon started, in ms since 1970.
     pub started_ms: i64,
+    /// When this was told, in ms since 1970: the daemon's clock may differ from the machine's.
+    pub now_ms: i64,
     /// When the loop last went round, in ms since 1970.
     pub last_round_ms: i64,
     /// Hosts being checked or written.
@@ -40,8 +44,12 @@ pub struct LiveState {
     pub ended: BTreeMap<String, u64>,
     /// What of ours does not work, and since when in ms since 1970.
     pub outage: Option<(String, i64)>,
+    /// Failures pile up and nobody lives: most likely it is us.
+    pub nobody_lives: Option<NobodyLives>,
     /// Why the last dump was not published, if so.
     pub dump_trouble: Option<String>,
+    /// What seems wrong with the machine's clock, if something does.
+    pub clock_trouble: Option<String>,
 }
 
 impl Live {
@@ -67,6 +75,7 @@ impl Live {
             .min(RATE_OVER)
             .max(Duration::from_secs(1));
         let ended = u32::try_from(inner.ends.len()).unwrap_or(u32::MAX);
+        inner.state.now_ms = now.0;
         inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
         inner.state.clone()
     }
@@ -90,12 +99,14 @@ impl Live {
         in_flight: usize,
         waiting: usize,
         outage: Option<(String, Timestamp)>,
+        nobody_lives: Option<NobodyLives>,
     ) {
         let mut inner = self.lock();
         inner.state.last_round_ms = now.0;
         inner.state.in_flight = u64::try_from(in_flight).unwrap_or(u64::MAX);
         inner.state.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         inner.state.outage = outage.map(|(what, since)| (what, since.0));
+        inner.state.nobody_lives = nobody_lives;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use census::state::Record;
 use census::time::{Jitter, Timestamp};
-use gateway::control::Deferral;
+use gateway::control::{Deferral, Family};
 
 use super::{Daemon, Finished, InDoubt, writes};
 use crate::check::{Check, Ended};
-use crate::confirm::{Doubt, Outcome};
-use crate::fault::{Fault, Reach};
+use crate::confirm::{Dns, Doubt, Outcome, Witness};
+use crate::fault::{Fault, Reach, Whose};
+use crate::silence::Over;
 
 /// A host whose failure is in doubt is asked again after this and up to twice as much: when its paces allow it, and while what was shown to
 /// work still does.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+pub(super) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// Longest told wait that a host which has lived keeps to, and up to as much again. It asks again without a promise: that costs no look-up.
+/// Longest told wait that a host which has lived keeps to, and up to as much again. It asks again without a promise: that costs no look-up,
+/// unless it failed before.
 const LIVED_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A host that met an outage is due again after this and up to ten seconds more; nothing is taken before the outage is over.
@@ -44,7 +46,9 @@ impl Daemon {
                 tracing::info!(%host, check.id = %check.id, verdict = word, reason, duration_ms, "checked");
                 self.live.count(word, now);
                 if let Some(witness) = witness {
+                    self.hear_the_living(witness, now);
                     for (failure, outcome) in self.confirm.alive(&host, witness, now) {
+                        self.silence.witnessed(now).iter().for_each(tell_it_is_over);
                         match outcome {
                             Outcome::Counts => self.settle_confirmed(failure),
                             Outcome::AskAgain => self.ask_again(failure, now),
@@ -52,6 +56,12 @@ impl Daemon {
                     }
                 }
                 if verdict.is_failing() {
+                    let kind = if reason.is_empty() {
+                        word
+                    } else {
+                        bare(&reason)
+                    };
+                    self.silence.fail(kind, &doubt.families, now);
                     check.step(|| format!("verdict: {word} {reason}; it counts once other hosts have come out alive"));
                     self.doubt(InDoubt::Verdict(record, verdict), doubt, check.began, now);
                 } else {
@@ -61,13 +71,16 @@ impl Daemon {
             }
             Ended::Deferred { why, retry_after } => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
+                if why == Deferral::Dns {
+                    self.silence.fail("dns", &[], now);
+                }
                 check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let due = now.plus(after_deferral(
-                    &record,
-                    why,
-                    retry_after,
-                    self.tools.dice.jitter(),
-                ));
+                let jitter = self.tools.dice.jitter();
+                let mut wait = after_deferral(&record, why, retry_after, jitter);
+                if wait < retry_after {
+                    wait = self.early.put_off(wait, retry_after, now);
+                }
+                let due = now.plus(wait);
                 self.give_back(
                     host,
                     due,
@@ -99,20 +112,24 @@ impl Daemon {
             }
             Reach::OursAlone => {
                 tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
+                self.count_own_failure(&fault.to_string());
                 let due = now.plus(writes::spread(ASK_AGAIN_AFTER, self.tools.dice.jitter()));
                 self.give_back(host, due, &fault.to_string());
             }
             Reach::ThisCheck => {
                 tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
+                self.silence.fail("fault", &[], now);
+                let lately = self.faulters.note(&host, now);
                 self.doubt(
-                    InDoubt::Fault(record, fault.to_string()),
+                    InDoubt::Fault(record, fault.to_string(), lately),
                     Doubt {
                         families: Vec::new(),
-                        dns: false,
+                        dns: Dns::Sound,
                     },
                     check.began,
                     now,
                 );
+                self.count_own_failure(&fault.to_string());
             }
         }
     }
@@ -140,28 +157,74 @@ impl Daemon {
             InDoubt::Verdict(record, verdict) => {
                 self.write(record.host.clone(), writes::Write::Settle(record, verdict))
             }
-            InDoubt::Fault(record, note) => self.write(
-                record.host.clone(),
-                writes::Write::CountFault { record, note },
-            ),
+            InDoubt::Fault(record, note, _) => {
+                let host = record.host.clone();
+                if self.faulters.is_alone(&host, self.tools.now()) {
+                    self.write(host, writes::Write::CountFault { record, note });
+                } else {
+                    let note = format!("not counted, because it hit others as well: {note}");
+                    let due = Whose::Theirs.due(record.due, self.tools.again_soon());
+                    self.give_back(host, due, &note);
+                }
+            }
+        }
+    }
+
+    fn hear_the_living(&mut self, witness: Witness, now: Timestamp) {
+        self.silence
+            .lived(Family::of(witness.address), now)
+            .iter()
+            .for_each(tell_it_is_over);
+    }
+
+    /// One line when failures pile up and nobody lives, and not one a host.
+    pub(super) fn listen_for_silence(&mut self, now: Timestamp) {
+        if let Some(nobody) = self.silence.look(now) {
+            tracing::error!(
+                since = crate::explain::rfc3339(Timestamp(nobody.since_ms)),
+                "{}: {nobody}",
+                nobody.scope
+            );
         }
     }
 
     /// Nobody came out alive in time, so it may have been us.
     pub(super) fn drop_unconfirmed(&mut self, failure: InDoubt) {
+        self.silence
+            .dropped(bare(&failure.reason()), self.tools.now());
         let note = format!(
             "not counted, because no other host answered: {}",
             failure.words()
         );
-        self.give_back_soon(failure.record().host.clone(), &note);
+        let soon = self.tools.again_soon();
+        let due = match &failure {
+            InDoubt::Verdict(..) => soon,
+            InDoubt::Fault(record, _, lately) => Whose::Untold(*lately).due(record.due, soon),
+        };
+        self.give_back(failure.record().host.clone(), due, &note);
     }
+}
+
+fn tell_it_is_over(over: &Over) {
+    tracing::info!(
+        lasted_s = over.lasted.as_secs(),
+        failures = over.failures,
+        dropped = over.dropped,
+        "hosts live again; it is over: {}",
+        over.scope
+    );
+}
+
+/// A reason's word, without a status or a target.
+fn bare(reason: &str) -> &str {
+    reason.split([' ', ',']).next().unwrap_or(reason)
 }
 
 /// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.
 ///
 /// A host that has lived never stands behind more than a minute of them: else whoever lists junk names below its domain, or points names at its
 /// address, would keep it waiting until it is off the list.
-fn after_deferral(
+pub(super) fn after_deferral(
     record: &Record,
     why: Deferral,
     retry_after: Duration,

@@ -7,8 +7,9 @@ use census::time::{Jitter, Timestamp};
 use protocol::{DeadReason, Host};
 use store::StoreError;
 
-use super::{Daemon, RELEASE_WITHIN};
-use crate::fault::Fault;
+use super::{Daemon, InDoubt, RELEASE_WITHIN};
+use crate::fault::{Fault, Whose};
+use crate::outage::{Begun, Seen};
 use crate::settle::settle;
 use crate::tools::Tools;
 
@@ -33,7 +34,16 @@ pub(super) enum Write {
 #[derive(Debug)]
 pub(super) struct Outcome {
     host: Host,
-    result: Result<(), StoreError>,
+    result: Result<Written, StoreError>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// A verdict: the whole path works.
+    Verdict,
+    /// Anything else.
+    Other,
 }
 
 /// `at_least`, and up to as much again (or [`SPREAD_MIN`]) more.
@@ -69,8 +79,16 @@ impl Daemon {
 
     pub(super) fn written(&mut self, Outcome { host, result }: Outcome) -> anyhow::Result<()> {
         match result {
-            Ok(()) => {
+            Ok(written) => {
                 self.in_flight.remove(&host);
+                if written == Written::Verdict
+                    && let Some(lasted) = self.outage.works(self.tools.now())
+                {
+                    tracing::info!(
+                        lasted_s = lasted.as_secs(),
+                        "the outage is over: a check has come to a verdict"
+                    );
+                }
             }
             Err(error @ StoreError::Closed) => anyhow::bail!("{error}"),
             Err(error) => {
@@ -83,16 +101,58 @@ impl Daemon {
 
     /// A fault that reaches further than one check: nothing is started until it is mended.
     pub(super) fn fail_everything(&mut self, fault: &Fault) {
-        self.pause(fault.to_string());
+        // What a write or a reading failed of may be that the file has gone, which says more.
+        let gone = matches!(fault, Fault::Store(_))
+            .then(|| self.store.is_in_place().err())
+            .flatten();
+        self.pause(gone.map_or_else(|| fault.to_string(), |gone| Fault::Store(gone).to_string()));
+    }
+
+    /// A check failed on our side. One is chance; one after the other is not, though every part may say that it is well.
+    pub(super) fn count_own_failure(&mut self, what: &str) {
+        if let Some(count) = self.outage.fault() {
+            self.begin_outage(
+                format!("{count} checks in a row failed on our side, the last one so: {what}"),
+                Seen::Counted,
+            );
+        }
+        if self.outage.is_counted() {
+            self.take_blame();
+        }
+    }
+
+    /// What hit every host says nothing about any: the faults that wait for others to live are ours, all of them.
+    fn take_blame(&mut self) {
+        for failure in self
+            .confirm
+            .give_up(|failure| matches!(failure, InDoubt::Fault(..)))
+        {
+            let note = format!(
+                "not counted, because it hit others as well: {}",
+                failure.words()
+            );
+            let record = failure.record();
+            let due = Whose::Ours.due(record.due, self.tools.again_soon());
+            self.give_back(record.host.clone(), due, &note);
+        }
     }
 
     pub(super) fn pause(&mut self, what: String) {
+        self.begin_outage(what, Seen::Told);
+    }
+
+    fn begin_outage(&mut self, what: String, seen: Seen) {
         let now = self.tools.now();
-        if self.outage.begin(what.clone(), now) {
-            tracing::error!(
+        match self.outage.begin(what.clone(), seen, now) {
+            Begun::News => tracing::error!(
                 what,
                 "nothing is checked until this is mended; nothing is counted against any host"
-            );
+            ),
+            Begun::FirstRelapse => tracing::error!(
+                what,
+                "the outage is not over; it is tried again and again, and the log stays silent until it is"
+            ),
+            Begun::Relapse | Begun::Known => tracing::debug!(what, "the outage goes on"),
         }
     }
 
@@ -104,14 +164,18 @@ impl Daemon {
                 self.outage.goes_on(what, now);
             }
             None => {
-                let lasted_s = self.outage.end(now).unwrap_or_default().as_secs();
-                tracing::info!(lasted_s, "the outage is over");
+                if let Some(lasted) = self.outage.parts_work(now) {
+                    tracing::info!(lasted_s = lasted.as_secs(), "the outage is over");
+                }
                 self.due.poke();
             }
         }
     }
 
-    async fn trouble(&mut self) -> Option<String> {
+    pub(super) async fn trouble(&mut self) -> Option<String> {
+        if let Err(error) = self.store.is_in_place() {
+            return Some(Fault::Store(error).to_string());
+        }
         match self.tools.gateway.status().await {
             Err(error) => return Some(Fault::Gateway(error).to_string()),
             Ok(status) if status.families.is_empty() => {
@@ -132,17 +196,11 @@ impl Daemon {
         }
         while let Some(host) = self.stuck.last().cloned() {
             let due = self.tools.again_soon();
-            if let Err(error) = self
-                .tools
-                .writer
-                .release(
-                    &host,
-                    due,
-                    Some("the store could not be written".to_owned()),
-                )
-                .await
-            {
-                return Some(Fault::Store(error).to_string());
+            let note = "the store could not be written".to_owned();
+            match self.tools.writer.release(&host, due, Some(note)).await {
+                // A row that somebody took away meanwhile has nothing to be released.
+                Ok(()) | Err(StoreError::Unknown { .. }) => {}
+                Err(error) => return Some(Fault::Store(error).to_string()),
             }
             self.stuck.pop();
             self.in_flight.remove(&host);
@@ -158,7 +216,7 @@ impl Daemon {
             while let Some(outcome) = self.writes.join_next().await {
                 if let Ok(Outcome {
                     host,
-                    result: Ok(()),
+                    result: Ok(_written),
                 }) = outcome
                 {
                     self.in_flight.remove(&host);
@@ -179,10 +237,16 @@ impl Daemon {
     }
 }
 
-async fn perform(host: &Host, write: Write, tools: &Tools) -> Result<(), StoreError> {
+async fn perform(host: &Host, write: Write, tools: &Tools) -> Result<Written, StoreError> {
     match write {
-        Write::Settle(record, verdict) => settle(&record, &verdict, tools).await,
-        Write::Release { due, note } => tools.writer.release(host, due, Some(note)).await,
+        Write::Settle(record, verdict) => {
+            settle(&record, &verdict, tools).await?;
+            Ok(Written::Verdict)
+        }
+        Write::Release { due, note } => {
+            tools.writer.release(host, due, Some(note)).await?;
+            Ok(Written::Other)
+        }
         Write::CountFault { record, note } => {
             if tools.writer.count_fault(host).await? >= FAULTS_UNTIL_DEAD {
                 let faulting = Verdict::Dead {
@@ -190,13 +254,12 @@ async fn perform(host: &Host, write: Write, tools: &Tools) -> Result<(), StoreEr
                     status: None,
                     to: None,
                 };
-                settle(&record, &faulting, tools).await
+                settle(&record, &faulting, tools).await?;
             } else {
-                tools
-                    .writer
-                    .release(host, tools.again_soon(), Some(note))
-                    .await
+                let due = Whose::Theirs.due(record.due, tools.again_soon());
+                tools.writer.release(host, due, Some(note)).await?;
             }
+            Ok(Written::Other)
         }
     }
 }

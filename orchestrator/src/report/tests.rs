@@ -146,6 +146,22 @@ fn after_hello_whatever_breaks_is_the_hosts() {
     assert_eq!(reason(&[HELLO], deadline), DeadReason::Deadline);
 }
 
+/// Podman's API may be restarted while its containers go on: their output ends in the middle, and they end well.
+#[test]
+fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
+    let stalled = Some(End {
+        exit_code: 0,
+        out_of_memory: false,
+        killed: Some(Killed::Deadline),
+        millis: 65_000,
+    });
+    for end in [ended(0), stalled] {
+        let concluded = conclude(&feed(&[HELLO]).0, end, &account(), "");
+        assert!(matches!(concluded, Err(Fault::OutputLost)), "{concluded:?}");
+    }
+    assert_eq!(reason(&[HELLO, "rubbish"], ended(0)), DeadReason::Protocol);
+}
+
 #[test]
 fn before_hello_it_is_ours() {
     let fault =
@@ -263,7 +279,27 @@ proptest! {
         let lines: Vec<&str> = picks.iter().map(|&pick| [HELLO, ALIVE, PEERS, PEERS_END, TIMEOUT, DONE, "{}", noise.as_str()][pick]).collect();
         let (report, candidates) = feed(&lines);
         prop_assert!(candidates.is_empty() || report.is_alive());
-        let verdict = conclude(&report, ended(0), &account(), "");
+        let verdict = conclude(&report, ended(1), &account(), "");
         prop_assert_eq!(lines.first() == Some(&HELLO), verdict.is_ok());
+        // With nothing after its hello, a checker that ended well was not heard to the end.
+        let verdict = conclude(&report, ended(0), &account(), "");
+        prop_assert_eq!(lines.first() == Some(&HELLO) && lines.len() > 1, verdict.is_ok());
     }
+}
+
+#[test]
+fn no_target_that_a_checker_tells_reaches_a_terminal_unescaped() {
+    let dead = r#"{"dead":{"reason":"bad_redirect","to":"\u001b[2J\u0007<b>é"}}"#;
+    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, ended(0), &account(), "").unwrap();
+    let Verdict::Dead { to: Some(to), .. } = verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(to, r"\x1b[2J\x07<b>\xc3\xa9");
+    // What is escaped already stays as it is.
+    let dead = r#"{"dead":{"reason":"bad_redirect","to":"ftp://x\\x1b…"}}"#;
+    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, ended(0), &account(), "").unwrap();
+    let Verdict::Dead { to: Some(to), .. } = verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(to, r"ftp://x\x1b…");
 }

@@ -263,6 +263,13 @@ proptest! {
         prop_assert_eq!(&next.host, &record.host);
         prop_assert_eq!(next.first_seen, record.first_seen);
         prop_assert_eq!(next.last_checked, Some(now));
+        if is_open_to(&record.state, &verdict) {
+            prop_assert!(next.since <= now && next.last_alive <= Some(now), "moments to come: {next:?}");
+        }
+        // By a clock that has just been set back, rightly or wrongly.
+        let set_back = Record { last_checked: Some(Timestamp(now.0.saturating_add(1))), ..record.clone() };
+        let next_by_it = transition(&set_back, &verdict, now, jitter, calendar).record;
+        prop_assert!(next_by_it.last_alive >= record.last_alive);
         prop_assert_eq!(next.due.is_none(), next.state.is_never_asked());
         if let Some(due) = next.due {
             prop_assert!(due >= now && due <= now.plus(calendar.longest()));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::listing::is_listed;
 use crate::state::{ParkedWhy, StateName};
 
 mod details;
@@ -395,11 +396,7 @@ fn a_host_marked_gone_stays_off_the_list_through_other_failures_until_it_lives()
         (dead(), true),
     ] {
         record = run(&record, &verdict).record;
-        assert_eq!(
-            crate::listing::is_listed(&record, false, NOW, REAL),
-            listed,
-            "{record:?}"
-        );
+        assert_eq!(is_listed(&record, false, NOW, REAL), listed, "{record:?}");
     }
 }
 

@@ -29,13 +29,22 @@ impl Machine {
     }
 
     async fn dial(&self, routes: &dyn Routes, targets: &[SocketAddr]) -> Dialled {
+        self.dial_first(None, routes, targets).await
+    }
+
+    async fn dial_first(
+        &self,
+        wished: Option<Family>,
+        routes: &dyn Routes,
+        targets: &[SocketAddr],
+    ) -> Dialled {
         let dialler = Dialler {
             pace: &self.pace,
             routes,
             settings: &self.settings,
             dials_total: &self.dials_total,
         };
-        dialler.dial(targets).await
+        dialler.dial_first(wished, targets).await
     }
 }
 
@@ -232,6 +241,42 @@ async fn an_attempt_that_had_no_dial_slot_is_made_up_for() {
         matches!(dialled, Dialled::Up(_, target) if target == good),
         "{dialled:?}"
     );
+}
+
+/// A canary is asked over the family of which those who wait lack a witness. Nobody is judged by what we wish to learn.
+#[tokio::test]
+async fn the_wished_family_is_dialled_alone_and_the_other_when_it_has_failed() {
+    let (_v4, v4) = listening([127, 0, 0, 1]);
+    let listener = TcpListener::bind((std::net::Ipv6Addr::LOCALHOST, 0)).unwrap();
+    let v6 = listener.local_addr().unwrap();
+    let both = [v6, v4];
+    for (wished, expect) in [(Family::V4, v4), (Family::V6, v6)] {
+        let machine = unpaced();
+        let dialled = machine.dial_first(Some(wished), &SystemRoutes, &both).await;
+        assert!(
+            matches!(dialled, Dialled::Up(_, target) if target == expect),
+            "{wished:?}: {dialled:?}"
+        );
+        assert_eq!(machine.dials_total.load(Ordering::Relaxed), 1);
+    }
+    let dead = refusing([127, 0, 1, 1]);
+    let machine = unpaced();
+    let dialled = machine
+        .dial_first(Some(Family::V4), &SystemRoutes, &[v6, dead])
+        .await;
+    assert!(
+        matches!(dialled, Dialled::Up(_, target) if target == v6),
+        "{dialled:?}"
+    );
+    drop(listener);
+    let dialled = machine
+        .dial_first(Some(Family::V4), &SystemRoutes, &[v6, dead])
+        .await;
+    let Dialled::Failed { families, detail } = dialled else {
+        panic!("{dialled:?}");
+    };
+    assert_eq!(families, [Family::V4, Family::V6]);
+    assert_eq!(detail, "127.0.1.1: refused; ::1: refused");
 }
 
 /// I5: the network that went away while dialling is ours.

@@ -11,6 +11,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
+/// A full table in which everything still counts forgets one in sixteen, the oldest.
+const FORGOTTEN_SHIFT: u32 = 4;
+
 /// What is known of one key.
 #[derive(Debug, Clone, Copy)]
 struct Visits {
@@ -123,14 +126,17 @@ impl<K: Hash + Eq + Clone> Table<K> {
         if self.visits.len() < self.entries_max {
             return;
         }
-        let oldest = self
-            .visits
-            .iter()
-            .min_by_key(|(_, visits)| visits.last)
-            .map(|(key, _)| key.clone());
-        if let Some(oldest) = oldest {
-            self.visits.remove(&oldest);
-        }
+        // Many at once, so that a flood of keys pays for this search once in thousands of times.
+        let mut ages: Vec<_> = self.visits.values().map(|visits| visits.last).collect();
+        let count = (self.entries_max >> FORGOTTEN_SHIFT).min(ages.len().saturating_sub(1));
+        let (_, youngest_forgotten, _) = ages.select_nth_unstable(count);
+        let youngest_forgotten = *youngest_forgotten;
+        let mut forgets = count.saturating_add(1);
+        self.visits.retain(|_, visits| {
+            let forgotten = forgets > 0 && visits.last <= youngest_forgotten;
+            forgets = forgets.saturating_sub(usize::from(forgotten));
+            !forgotten
+        });
     }
 }
 

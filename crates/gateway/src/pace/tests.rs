@@ -172,6 +172,26 @@ fn promises_need_no_room() {
     assert_eq!(pace.charge_group("a.example", start + seconds(5)), Ok(()));
 }
 
+/// I9: a hundred thousand registered domains that come one after the other, each with waiters, take no more room than the table has, and those
+/// that were visited last are still paced.
+#[test]
+fn more_groups_than_the_table_holds_take_no_more_room() {
+    let start = Instant::now();
+    let mut pace = Pace::new(Paces::default(), 1);
+    let group = |number: usize| format!("farm{number}.example");
+    for number in 0..100_000 {
+        // All within the pace, so that there is nothing that may simply be forgotten.
+        let now = start + Duration::from_micros(u64::try_from(number).unwrap() * 50);
+        pace.charge_group(&group(number), now).unwrap();
+        pace.charge_group(&group(number), now).unwrap_err();
+        assert!(pace.groups.len() <= PACED_MAX);
+    }
+    let end = start + seconds(5);
+    for number in 100_000 - PACED_MAX * 9 / 10..100_000 {
+        assert!(pace.charge_group(&group(number), end).is_err(), "{number}");
+    }
+}
+
 /// How a crowd was served whose members come back when they are told to.
 #[derive(Debug)]
 struct Served {

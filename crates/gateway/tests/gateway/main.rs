@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
+mod firewall;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod rig;

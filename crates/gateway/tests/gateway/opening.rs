@@ -1,6 +1,8 @@
 //! What `open` answers, and what the control socket refuses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gateway::control::{Answer, CONTROL_LINE_BYTES_MAX, Deferral, Family};
@@ -8,7 +10,7 @@ use gateway::family::Routes;
 use gateway::{ClientError, GatewayError, Opened, Settings, serve};
 use protocol::{CheckId, DeadReason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::net::{UdpSocket, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::rig::{FakeHost, Rig};
@@ -217,12 +219,13 @@ async fn an_extra_ca_is_laid_beside_the_socket() {
         std::fs::read(rig.directory(1).join("ca.pem")).unwrap(),
         b"a certificate"
     );
+    let missing = file.path().display().to_string();
     drop(file);
-    assert_eq!(
-        deferral(rig.open(2, "a.lab.test").await).0,
-        Deferral::Full,
-        "our own failure"
-    );
+    match rig.open(2, "a.lab.test").await {
+        // Our own failure: every check has it, so the orchestrator is told and not one host.
+        Err(ClientError::Refused(why)) => assert!(why.contains(&missing), "{why}"),
+        other => panic!("{other:?}"),
+    }
     assert!(!rig.directory(2).exists());
 }
 
@@ -311,5 +314,47 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
     assert!(
         matches!(missing, Err(GatewayError::EgressRoot { .. })),
         "{missing:?}"
+    );
+}
+
+/// Denies every name and counts the questions. No record but the question goes back, so that it is remembered for as short as can be.
+async fn denying_resolver() -> (SocketAddr, Arc<AtomicUsize>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let questions = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&questions);
+    tokio::spawn(async move {
+        let mut message = [0; 512];
+        while let Ok((read, from)) = socket.recv_from(&mut message).await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            message[2] |= 0x80;
+            message[3] = 0x83;
+            socket.send_to(&message[..read], from).await.unwrap();
+        }
+    });
+    (address, questions)
+}
+
+/// Invariant I5: else an outage of the resolver would count against hosts for a quarter of an hour after its end.
+#[tokio::test]
+async fn a_denial_is_never_remembered_beyond_its_verdict() {
+    let (resolver, questions) = denying_resolver().await;
+    let rig = Rig::start("", |settings| {
+        settings.names_file = None;
+        settings.resolvers = vec![resolver];
+        settings.dns_timeout = Duration::from_secs(8);
+    })
+    .await;
+    for id in 1..=3 {
+        let opened = rig.open(id, "denied.example").await.unwrap();
+        let Opened::Unreachable { reason, fresh, .. } = opened else {
+            panic!("{opened:?}");
+        };
+        assert_eq!((reason, fresh), (DeadReason::NoSuchName, true));
+    }
+    assert_eq!(
+        questions.load(Ordering::Relaxed),
+        6,
+        "A and AAAA, each time"
     );
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use gateway::control::Wish;
 use gateway::family::{Routes, SystemRoutes};
 use gateway::serve::serve_over;
 use gateway::{ClientError, Egress, GatewayClient, GatewayError, Opened, Settings};
@@ -85,9 +86,20 @@ impl Rig {
         name: &str,
         group: &str,
     ) -> Result<Opened, ClientError> {
+        self.open_wishing(id, name, group, Wish::default()).await
+    }
+
+    pub(crate) async fn open_wishing(
+        &self,
+        id: u128,
+        name: &str,
+        group: &str,
+        wish: Wish,
+    ) -> Result<Opened, ClientError> {
         let host = Host::parse(name).unwrap();
+        let check = CheckId::from_random(id);
         self.client
-            .open(CheckId::from_random(id), host, group.to_owned(), order())
+            .open(check, host, group.to_owned(), order(), wish)
             .await
     }
 

@@ -1,7 +1,6 @@
 use super::*;
 use crate::client::{ClientError, Container, Frame, LauncherClient};
 use crate::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
-use crate::spec::LABEL_INSTANCE;
 use crate::wire::{End, Killed};
 use protocol::CheckId;
 
@@ -403,4 +402,68 @@ async fn the_door_is_a_socket_for_everybody_in_its_folder_and_for_one_launcher()
     shutdown.cancel();
     serving.await.unwrap().unwrap();
     assert!(!path.exists());
+}
+
+/// Else eight of them would end the census for good.
+#[tokio::test(start_paused = true)]
+async fn left_over_containers_that_can_not_be_removed_keep_no_check_from_running() {
+    let left = |number: u128| {
+        let check = id(1000 + number).to_string();
+        labels(&[(LABEL_INSTANCE, "fedicensus"), (LABEL_CHECK, &check)])
+    };
+    // Two places, four removals for each.
+    let running = launcher(Script::Print(0), |engine, _| {
+        for number in 0..8 {
+            let name = format!("a dead one, {number}");
+            engine.plant(&name, left(number));
+            engine.set_removal(&name, Some(Mishap::Refused));
+        }
+        engine.plant("left", left(8));
+    });
+    for number in 1..4 {
+        assert_eq!(kind(&mut running.launch(number).await).await, None);
+        running.containers(8).await;
+        tokio::time::sleep(Duration::from_secs(130)).await;
+    }
+    assert_eq!(running.client.status().await.unwrap().trouble, None);
+    assert_eq!(running.client.status().await.unwrap().reaped_total, 1);
+}
+
+/// A checker that was taken over chooses the moment of its end; an engine that loses an output's end does so for every check.
+#[tokio::test(start_paused = true)]
+async fn the_engine_is_probed_for_several_outputs_without_end_in_a_row_and_for_none_alone() {
+    let running = launcher(Script::Unended(0), |_, _| {});
+    let engine = &running.launcher.shared.engine;
+    let probes = || {
+        engine
+            .calls()
+            .iter()
+            .filter(|call| **call == "image")
+            .count()
+    };
+    let mut number = 0;
+    let mut check = async |script| {
+        engine.set_script(script);
+        number += 1;
+        let Frame::End(end) = last(&mut running.launch(number).await).await else {
+            panic!("no end");
+        };
+        running.containers(0).await;
+        assert_eq!(end.exit_code, 0);
+        end.killed
+    };
+    for _ in 0..UNENDED_IN_A_ROW_MAX {
+        for _ in 0..2 {
+            assert_eq!(check(Script::Unended(0)).await, Some(Killed::Deadline));
+        }
+        assert_eq!(check(Script::Print(0)).await, None);
+    }
+    assert_eq!(probes(), 1, "the one at the start");
+    for _ in 0..UNENDED_IN_A_ROW_MAX {
+        check(Script::Unended(0)).await;
+    }
+    // The keeper pauses between two probes.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    check(Script::Print(0)).await;
+    assert_eq!(probes(), 2);
 }

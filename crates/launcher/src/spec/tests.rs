@@ -56,6 +56,7 @@ fn expected(security: &Value, ulimits: &Value) -> Value {
                 "/tmp": "ro,noexec,nosuid,nodev,size=4k",
                 "/run": "ro,noexec,nosuid,nodev,size=4k",
                 "/var/tmp": "ro,noexec,nosuid,nodev,size=4k",
+                "/dev/mqueue": "ro,noexec,nosuid,nodev,size=4k",
                 "/dev/shm": "ro,noexec,nosuid,nodev,size=4k",
             },
             "Mounts": [{

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bollard::models::ContainerCreateBody;
@@ -17,9 +18,26 @@ use launcher::{BollardEngine, Container, EgressSource, Frame, Launcher, Launcher
 use protocol::{CheckId, Host};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const IMAGE: &str = "localhost/fedicensus-test-victim:latest";
+/// The names are this run's own: another on the same engine must not take its containers and its image away.
+pub(crate) static IMAGE: LazyLock<String> =
+    LazyLock::new(|| format!("localhost/fedicensus-test-victim:{}", std::process::id()));
 
-pub(crate) const VOLUME: &str = "fedicensus-test-egress";
+/// The same with a program that everybody may read, as images commonly have.
+pub(crate) static READABLE_IMAGE: LazyLock<String> =
+    LazyLock::new(|| format!("localhost/fedicensus-test-readable:{}", std::process::id()));
+
+pub(crate) static VOLUME: LazyLock<String> =
+    LazyLock::new(|| format!("fedicensus-test-egress-{}", std::process::id()));
+
+/// The name of an installation in this run.
+pub(crate) fn installation(name: &str) -> String {
+    format!("test-{}-{name}", std::process::id())
+}
+
+/// The label of what belongs to it.
+pub(crate) fn of_installation(name: &str) -> String {
+    format!("org.fedicensus={}", installation(name))
+}
 
 pub(crate) struct Bench {
     pub(crate) docker: Docker,
@@ -59,6 +77,7 @@ impl Bench {
         bench
     }
 
+    /// Its program may be executed and not read, as the checker's.
     async fn make_image(&self) {
         let binary = self.folder.path().join("victim");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/victim.rs");
@@ -75,8 +94,15 @@ impl Bench {
             .status()
             .unwrap();
         assert!(compiled.success());
+        self.import(&IMAGE, "0111").await;
+    }
+
+    /// Makes an image of the program that was compiled, with this mode.
+    pub(crate) async fn import(&self, image: &str, mode: &str) {
         let tar = Command::new("tar")
-            .args(["--create", "--directory"])
+            .args(["--create", "--owner=0", "--group=0"])
+            .arg(format!("--mode={mode}"))
+            .arg("--directory")
             .arg(self.folder.path())
             .arg("victim")
             .output()
@@ -84,7 +110,7 @@ impl Bench {
         assert!(tar.status.success());
         let options = bollard::query_parameters::CreateImageOptionsBuilder::default()
             .from_src("-")
-            .repo(IMAGE)
+            .repo(image)
             .changes(vec![
                 "ENTRYPOINT [\"/victim\"]".to_owned(),
                 "LABEL org.fedicensus=test".to_owned(),
@@ -102,9 +128,9 @@ impl Bench {
         let egress = self.folder.path().join(name);
         std::fs::create_dir_all(&egress).unwrap();
         let mut settings = Settings {
-            image: IMAGE.to_owned(),
+            image: IMAGE.clone(),
             egress: EgressSource::Directory(egress.clone()),
-            instance: format!("test-{name}"),
+            instance: installation(name),
             deadline: Duration::from_secs(30),
             grace: Duration::ZERO,
             ..Settings::default()
@@ -155,7 +181,7 @@ impl Bench {
     /// A container that a launcher of a former life might have left.
     pub(crate) async fn leave_behind(&self, labels: &[(&str, &str)]) {
         let body = ContainerCreateBody {
-            image: Some(IMAGE.to_owned()),
+            image: Some(IMAGE.clone()),
             cmd: Some(vec!["--".to_owned(), "stay.example".to_owned()]),
             labels: Some(
                 labels
@@ -180,18 +206,19 @@ impl Bench {
             let options = None::<InspectContainerOptions>;
             let found = self.docker.inspect_container(&id, options).await;
             let image = found.ok().and_then(|found| found.config?.image);
-            if image.as_deref() == Some(IMAGE) {
+            if image.as_deref() == Some(IMAGE.as_str()) {
                 let force = RemoveContainerOptionsBuilder::default().force(true).build();
                 self.docker.remove_container(&id, Some(force)).await.ok();
             }
         }
         let options = None::<RemoveVolumeOptions>;
-        self.docker.remove_volume(VOLUME, options).await.ok();
-        let force = RemoveImageOptionsBuilder::default().force(true).build();
-        self.docker
-            .remove_image(IMAGE, Some(force), None)
-            .await
-            .unwrap();
+        self.docker.remove_volume(&VOLUME, options).await.ok();
+        for image in [&*READABLE_IMAGE, &*IMAGE] {
+            let force = RemoveImageOptionsBuilder::default().force(true).build();
+            let removed = self.docker.remove_image(image, Some(force), None).await;
+            // The first is made by a test that others may have kept from running.
+            assert!(removed.is_ok() || image == &*READABLE_IMAGE, "{removed:?}");
+        }
     }
 }
 

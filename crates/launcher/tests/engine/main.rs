@@ -5,4 +5,6 @@
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod disturbed;
+#[cfg(test)]
 mod stories;

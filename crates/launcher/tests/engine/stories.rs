@@ -7,10 +7,14 @@ use std::time::{Duration, Instant};
 
 use bollard::models::VolumeCreateRequest;
 use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
+use launcher::seccomp::MARK;
+use launcher::spec::SeccompProfile;
 use launcher::wire::{FaultKind, Killed};
 use launcher::{EgressSource, Frame, Settings};
 
-use crate::bench::{Bench, IMAGE, VOLUME, check, read};
+use crate::bench::{
+    Bench, IMAGE, READABLE_IMAGE, VOLUME, check, installation, of_installation, read,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_launcher_keeps_its_promises_on_a_real_engine() {
@@ -34,6 +38,9 @@ async fn the_launcher_keeps_its_promises_on_a_real_engine() {
 
 async fn tell(bench: &Bench) {
     streams_and_exit_codes_come_through(bench).await;
+    no_check_starts_under_another_profile_than_ours(bench).await;
+    no_check_starts_whose_program_can_be_read(bench).await;
+    the_kernel_refuses_every_call_that_is_not_listed(bench).await;
     memory_pids_and_files_are_limited(bench).await;
     the_egress_directory_is_all_there_is(bench).await;
     no_container_outlives_its_deadline(bench).await;
@@ -46,6 +53,7 @@ async fn tell(bench: &Bench) {
     what_is_missing_is_a_fault(bench).await;
     a_volume_is_mounted_by_its_one_directory(bench).await;
     eight_at_once_all_end_as_they_should(bench).await;
+    crate::disturbed::a_line_that_breaks_at_every_call_costs_no_place(bench).await;
 }
 
 async fn streams_and_exit_codes_come_through(bench: &Bench) {
@@ -67,7 +75,114 @@ async fn streams_and_exit_codes_come_through(bench: &Bench) {
         !environment.text().contains("fedicensus"),
         "{environment:?}"
     );
-    bench.until_gone(&["org.fedicensus=test-codes"]).await;
+    bench.until_gone(&[&of_installation("codes")]).await;
+    running.shut_down().await;
+}
+
+/// The probe's one purpose that settings can't show: `docker inspect` would say the same of a profile that the kernel never saw.
+async fn no_check_starts_under_another_profile_than_ours(bench: &Bench) {
+    let everything = SeccompProfile {
+        json: r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.to_owned(),
+        path_on_engine: None,
+    };
+    // Ours, with a door in it.
+    let ours = SeccompProfile::ours(None);
+    let with_door = SeccompProfile {
+        json: ours.json.replacen("\"openat\"", "\"openat\",\"bind\"", 1),
+        ..ours.clone()
+    };
+    assert_ne!(with_door, ours);
+    // Ours, without what threads need.
+    let too_narrow = SeccompProfile {
+        json: ours.json.replacen("\"clone\"", "\"getppid\"", 1),
+        ..ours.clone()
+    };
+    // Ours, as it might have been a version ago: nothing that is tried tells it from today's.
+    let mark = format!("\"errnoRet\":{MARK}");
+    let former = SeccompProfile {
+        json: ours.json.replacen("\"uname\"", "\"sysinfo\"", 1).replacen(
+            &mark,
+            "\"errnoRet\":4000",
+            1,
+        ),
+        ..ours.clone()
+    };
+    let unmarked = SeccompProfile {
+        json: ours.json.replacen("\"getsid\"", "\"getpgid\"", 1),
+        ..ours.clone()
+    };
+    for (name, profile, complaint) in [
+        (
+            "profile-engine",
+            None,
+            "which allows socket(AF_INET), socket(AF_INET6)",
+        ),
+        (
+            "profile-none",
+            Some(everything),
+            "which allows socket(AF_INET), socket(AF_INET6)",
+        ),
+        ("profile-former", Some(former), "its mark is 4000, not"),
+        ("profile-unmarked", Some(unmarked), "its mark is 1, not"),
+        ("profile-door", Some(with_door), "which allows bind"),
+        (
+            "profile-narrow",
+            Some(too_narrow),
+            "refuses what every check needs: clone (a thread)",
+        ),
+    ] {
+        let running = bench.launcher(name, |settings| settings.confinement.seccomp = profile);
+        let report = running.report("hello").await;
+        assert_eq!(report.fault(), FaultKind::NotConfined, "{name}: {report:?}");
+        let fault = report.fault.map(|fault| fault.message).unwrap_or_default();
+        println!("{name}: {fault}");
+        assert!(fault.contains(complaint), "{name}: {fault}");
+        assert_eq!(report.stdout, b"", "{name}: a check has run");
+        let status = running.client.status().await.unwrap();
+        assert!(status.trouble.is_some(), "{name}: {status:?}");
+        running.shut_down().await;
+    }
+    let running = bench.launcher("profile-ours", |settings| {
+        settings.confinement.seccomp = Some(ours)
+    });
+    assert_eq!(running.report("hello").await.ended().exit_code, 0);
+    running.shut_down().await;
+}
+
+/// A process writes even its own read-only memory through `/proc/self/mem`, unless its program can't be read: then what runs in a check's
+/// container could be anything.
+async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
+    bench.import(&READABLE_IMAGE, "0755").await;
+    let running = bench.launcher("readable", |settings| {
+        settings.image = READABLE_IMAGE.clone();
+    });
+    let report = running.report("hello").await;
+    assert_eq!(report.fault(), FaultKind::NotConfined, "{report:?}");
+    let fault = report.fault.map(|fault| fault.message).unwrap_or_default();
+    println!("readable: {fault}");
+    assert!(fault.contains("through /proc/self/mem"), "{fault}");
+    assert_eq!(report.stdout, b"", "a check has run");
+    running.shut_down().await;
+}
+
+/// Not what the profile says, but what the kernel does: every number there is, but those of the calls that are allowed whatever their arguments.
+async fn the_kernel_refuses_every_call_that_is_not_listed(bench: &Bench) {
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: the numbers of the calls are known for x86-64 only");
+        return;
+    }
+    let running = bench.launcher("calls", |_| {});
+    let calls = running.report("calls").await;
+    assert_eq!(calls.text(), "end\n", "{calls:?}");
+    assert_eq!(calls.ended().exit_code, 0);
+    // Calls in the conventions of its 32-bit relatives end the process.
+    for convention in ["calls32", "callsx32"] {
+        let report = running.report(convention).await;
+        assert_eq!(report.text(), "", "{report:?}");
+        let end = report.ended();
+        println!("{convention}: ended with {}", end.exit_code);
+        assert!(end.exit_code > 128 && end.killed.is_none(), "{end:?}");
+    }
     running.shut_down().await;
 }
 
@@ -156,7 +271,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     assert!(report.stderr.len() < 1 << 20, "back-pressure, not memory");
     let (_id, container) = running.launch("flood").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    bench.until_gone(&["org.fedicensus=test-still"]).await;
+    bench.until_gone(&[&of_installation("still")]).await;
     drop(container);
     running.shut_down().await;
 }
@@ -166,7 +281,7 @@ async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
     for behaviour in ["flood", "stay"] {
         let (_id, container) = running.launch(behaviour).await;
         while bench
-            .containers(&["org.fedicensus=test-gone", "org.fedicensus.host"])
+            .containers(&[&of_installation("gone"), "org.fedicensus.host"])
             .await
             .is_empty()
         {
@@ -174,7 +289,7 @@ async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
         }
         let before = Instant::now();
         drop(container);
-        bench.until_gone(&["org.fedicensus=test-gone"]).await;
+        bench.until_gone(&[&of_installation("gone")]).await;
         println!("{behaviour}: gone {:?} after its reader", before.elapsed());
     }
     running.shut_down().await;
@@ -209,7 +324,14 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
     assert_eq!(host.readonly_rootfs, Some(true));
     assert_eq!(host.cap_drop.map(|caps| caps.is_empty()), Some(false));
     assert_eq!(host.cap_add.unwrap_or_default(), [""; 0]);
-    assert!(host.security_opt.unwrap()[0].starts_with("no-new-privileges"));
+    let ours = SeccompProfile::ours(None).json;
+    assert_eq!(
+        host.security_opt.unwrap(),
+        [
+            "no-new-privileges:true".to_owned(),
+            format!("seccomp={ours}")
+        ]
+    );
     assert_eq!(
         (host.memory, host.memory_swap),
         (Some(64 << 20), Some(64 << 20))
@@ -224,7 +346,12 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         (host.auto_remove, host.privileged),
         (Some(false), Some(false))
     );
-    assert_eq!(host.tmpfs.unwrap().len(), 4);
+    let mut covered: Vec<_> = host.tmpfs.unwrap().into_keys().collect();
+    covered.sort();
+    assert_eq!(
+        covered,
+        ["/dev/mqueue", "/dev/shm", "/run", "/tmp", "/var/tmp"]
+    );
     let mounts = told.mounts.unwrap();
     let egress: Vec<_> = mounts
         .iter()
@@ -240,19 +367,19 @@ async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
     let id = check();
     bench
         .leave_behind(&[
-            ("org.fedicensus", "test-reap"),
+            ("org.fedicensus", &installation("reap")),
             ("org.fedicensus.check", id.as_str()),
         ])
         .await;
     bench
         .leave_behind(&[
-            ("org.fedicensus", "test-reap"),
+            ("org.fedicensus", &installation("reap")),
             ("org.fedicensus.service", "gateway"),
         ])
         .await;
     bench
         .leave_behind(&[
-            ("org.fedicensus", "test-other"),
+            ("org.fedicensus", &installation("other")),
             ("org.fedicensus.check", id.as_str()),
         ])
         .await;
@@ -260,15 +387,15 @@ async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
     assert_eq!(running.report("hello").await.ended().exit_code, 0);
     assert_eq!(running.client.status().await.unwrap().reaped_total, 1);
     bench
-        .until_gone(&["org.fedicensus=test-reap", "org.fedicensus.host"])
+        .until_gone(&[&of_installation("reap"), "org.fedicensus.host"])
         .await;
     assert_eq!(
-        bench.containers(&["org.fedicensus=test-reap"]).await.len(),
+        bench.containers(&[&of_installation("reap")]).await.len(),
         1,
         "the service stays"
     );
     assert_eq!(
-        bench.containers(&["org.fedicensus=test-other"]).await.len(),
+        bench.containers(&[&of_installation("other")]).await.len(),
         1
     );
     running.shut_down().await;
@@ -279,9 +406,9 @@ async fn an_engine_that_comes_late_is_found(bench: &Bench) {
     let egress = bench.folder.path().join("late");
     std::fs::create_dir(&egress).unwrap();
     let settings = Settings {
-        image: IMAGE.to_owned(),
+        image: IMAGE.clone(),
         egress: EgressSource::Directory(egress.clone()),
-        instance: "test-late".to_owned(),
+        instance: installation("late"),
         ..Settings::default()
     };
     let running = bench.launcher_at(&socket, settings, egress);
@@ -309,7 +436,7 @@ async fn what_is_missing_is_a_fault(bench: &Bench) {
     let report = read(running.launch_as(&check(), "hello").await).await;
     assert_eq!(report.fault(), FaultKind::EngineError, "{report:?}");
     println!("{:?}", report.fault);
-    bench.until_gone(&["org.fedicensus=test-directory"]).await;
+    bench.until_gone(&[&of_installation("directory")]).await;
     running.shut_down().await;
     let running = bench.launcher("volume", |settings| {
         settings.egress = EgressSource::Volume("fedicensus-test-nothing".to_owned());
@@ -321,7 +448,7 @@ async fn what_is_missing_is_a_fault(bench: &Bench) {
 
 async fn a_volume_is_mounted_by_its_one_directory(bench: &Bench) {
     let request = VolumeCreateRequest {
-        name: Some(VOLUME.to_owned()),
+        name: Some(VOLUME.clone()),
         labels: Some([("org.fedicensus".to_owned(), "test".to_owned())].into()),
         ..VolumeCreateRequest::default()
     };
@@ -331,18 +458,18 @@ async fn a_volume_is_mounted_by_its_one_directory(bench: &Bench) {
     if std::fs::create_dir(&directory).is_ok() {
         std::fs::write(directory.join("order.json"), b"{}").unwrap();
         let running = bench.launcher("volume", |settings| {
-            settings.egress = EgressSource::Volume(VOLUME.to_owned());
+            settings.egress = EgressSource::Volume(VOLUME.clone());
         });
         let report = read(running.launch_as(&id, "egress").await).await;
         assert_eq!(report.text(), "file order.json\n", "{report:?}");
         running.shut_down().await;
-        bench.until_gone(&["org.fedicensus=test-volume"]).await;
+        bench.until_gone(&[&of_installation("volume")]).await;
     } else {
         println!("skipped: {} is not for us to write", volume.mountpoint);
     }
     bench
         .docker
-        .remove_volume(VOLUME, None::<RemoveVolumeOptions>)
+        .remove_volume(&VOLUME, None::<RemoveVolumeOptions>)
         .await
         .unwrap();
 }
@@ -358,5 +485,5 @@ async fn eight_at_once_all_end_as_they_should(bench: &Bench) {
     }
     println!("40 containers, 8 at once: {:?}", start.elapsed());
     running.shut_down().await;
-    bench.until_gone(&["org.fedicensus=test-many"]).await;
+    bench.until_gone(&[&of_installation("many")]).await;
 }

@@ -21,10 +21,6 @@ pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) *
 
 const CLAMP_IN_FLIGHT: &str = "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";
 
-/// A moment ahead of now was written by a clock that was wrong. Left alone it would keep a host listed, or dying, until then.
-const CLAMP_PAST: &str = "UPDATE hosts SET since = min(since, ?1), first_seen = min(first_seen, ?1), last_alive = min(last_alive, ?1), \
-     last_checked = min(last_checked, ?1) WHERE since > ?1 OR first_seen > ?1 OR last_alive > ?1 OR last_checked > ?1";
-
 const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked'";
 
 const PARK: &str = "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
@@ -59,7 +55,11 @@ pub(crate) fn recover(
     Ok(interrupted)
 }
 
-/// Brings due times back that lie further away than the longest interval, and moments that lie ahead. Gives how many due times.
+/// Brings due times back that lie further away than the longest interval. Gives how many.
+///
+/// Moments past that lie ahead of `now` are left alone, since it may be `now` that is wrong: a machine without a battery starts a year behind until it
+/// has been told the time, and what were brought back to then would take the whole list for dead afterwards. Each host's second verdict by the clock
+/// brings its own back (`census::transition`).
 pub(crate) fn clamp(
     connection: &Connection,
     now: Timestamp,
@@ -70,7 +70,6 @@ pub(crate) fn clamp(
     let week = span(now, calendar.week(Jitter(0)));
     let waiting = connection.execute(CLAMP, params![now.0, longest, day, week])?;
     let in_flight = connection.execute(CLAMP_IN_FLIGHT, params![now.0, longest])?;
-    connection.execute(CLAMP_PAST, [now.0])?;
     Ok(u64::try_from(waiting.saturating_add(in_flight)).unwrap_or(u64::MAX))
 }
 

@@ -124,3 +124,22 @@ fn a_reader_neither_makes_nor_migrates_a_database() {
         Err(OpenError::Older { found: 0, .. })
     ));
 }
+
+#[test]
+fn a_database_that_is_moved_or_replaced_while_open_is_missed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, away) = (dir.path().join("census.db"), dir.path().join("away.db"));
+    let store = open(&path).unwrap();
+    store.is_in_place().unwrap();
+    std::fs::rename(&path, &away).unwrap();
+    let gone = store.is_in_place();
+    assert!(matches!(gone, Err(StoreError::Away { .. })), "{gone:?}");
+    std::fs::write(&path, "another").unwrap();
+    let other = store.is_in_place();
+    assert!(
+        matches!(other, Err(StoreError::Replaced { .. })),
+        "{other:?}"
+    );
+    std::fs::rename(&away, &path).unwrap();
+    store.is_in_place().unwrap();
+}

@@ -221,3 +221,19 @@ fn every_query_that_runs_per_check_or_dump_uses_its_index() {
         &["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     );
 }
+
+#[test]
+fn damage_is_found_and_a_sound_file_has_none() {
+    let reader = reader();
+    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
+    reader
+        .connection
+        .execute_batch(
+            "PRAGMA foreign_keys = off; INSERT INTO history (host_id, seq, at, verdict) VALUES (99, 1, 0, 'alive')",
+        )
+        .unwrap();
+    assert_eq!(
+        reader.damage().unwrap(),
+        ["a row of history belongs to no row of hosts"]
+    );
+}

@@ -28,6 +28,48 @@ fn who_never_lived_for_a_year_is_forgotten_once_dead() {
     check("Dead x2", 366, None, &refused(None), false);
 }
 
+/// A first sight that lies ahead was written by a clock that was wrong: it must not stand for a sign of life until then.
+#[test]
+fn a_first_sight_that_lies_ahead_keeps_no_refusing_host_listed() {
+    let ahead = Record {
+        first_seen: NOW.plus(days(300)),
+        last_alive: Some(NOW.minus(days(15))),
+        ..lived()
+    };
+    let change = run(&read("Alive", &ahead), &refused(None));
+    assert_eq!(change.record.state, State::Dead);
+    let never = Record {
+        last_alive: None,
+        ..ahead
+    };
+    let change = run(&read("Discovered", &never), &refused(None));
+    assert_eq!(change.record.state, State::Discovered, "it is new to us");
+}
+
+/// Its census is started by a clock that is 20 days behind, and is told the time before the day is over.
+#[test]
+fn who_is_met_by_a_clock_that_is_behind_is_not_dead_when_it_is_set_right() {
+    let living = Record {
+        since: NOW.minus(days(100)),
+        last_alive: Some(NOW.minus(days(1))),
+        last_checked: Some(NOW.minus(days(1))),
+        ..lived()
+    };
+    let living = read("Alive", &living);
+    let behind = NOW.minus(days(20));
+    for met in [alive(), refused(None), dead()] {
+        let then = transition(&living, &met, behind, JITTER, REAL).record;
+        let next = transition(&then, &refused(None), NOW, JITTER, REAL).record;
+        assert_ne!(next.state, State::Dead, "{met:?}");
+        assert!(is_listed(&next, false, NOW, REAL), "{met:?}");
+    }
+    // Whoever stays behind is believed.
+    let then = transition(&living, &alive(), behind, JITTER, REAL).record;
+    let next = behind.plus(days(1));
+    let then = transition(&then, &alive(), next, JITTER, REAL).record;
+    assert_eq!(then.last_alive, Some(next));
+}
+
 #[test]
 fn alive_brings_what_it_says_of_itself() {
     let change = run(&read("Dead x2", &lived()), &alive());

@@ -58,32 +58,56 @@ async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
     assert!(dues.len() > 50, "{}", dues.len());
 }
 
-#[tokio::test]
-async fn moments_written_by_a_clock_ahead_are_brought_back() {
-    let census = Census::new();
-    let ahead = NOW.plus(HOUR * 24 * 1000);
-    let record = Record {
+/// As it was when the clock ran ahead, or as it is while the clock is behind: nobody can tell which by the row.
+fn with_moments_at(at: Timestamp) -> Record {
+    Record {
         state: State::Dying {
             before: Before::Alive,
             count: 9,
             gone: false,
             gone_last: false,
         },
-        since: ahead,
-        last_alive: Some(ahead),
-        last_checked: Some(ahead),
-        ..Record::discovered(host("a"), ahead, NOW)
-    };
-    census.put(record).await;
+        since: at,
+        last_alive: Some(at),
+        last_checked: Some(at),
+        ..Record::discovered(host("a"), at, NOW)
+    }
+}
+
+#[tokio::test]
+async fn moments_written_by_a_clock_ahead_are_brought_back_by_the_second_verdict() {
+    let census = Census::new();
+    let ahead = NOW.plus(HOUR * 24 * 1000);
+    census.put(with_moments_at(ahead)).await;
     census.writer.clamp(NOW, REAL).await.unwrap();
+    census.check("a", &dead()).await;
     let record = census.stored("a").record;
-    let moments = (
-        record.since,
-        record.first_seen,
-        record.last_alive,
-        record.last_checked,
+    assert_eq!(record.last_alive, Some(ahead), "now may be wrong as well");
+    census.check("a", &dead()).await;
+    let record = census.stored("a").record;
+    let moments = (record.since, record.last_alive, record.last_checked);
+    assert_eq!(moments, (NOW, Some(NOW), Some(NOW)));
+    assert_eq!(record.state.name(), census::state::StateName::Dying);
+}
+
+/// Invariant I5: the clock of a machine without a battery starts in the past, until somebody tells it the time.
+#[tokio::test]
+async fn a_start_by_a_clock_that_is_a_year_behind_takes_nobodys_past_away() {
+    let census = Census::new();
+    census.put(with_moments_at(NOW)).await;
+    let before = census.stored("a").record;
+    let year_ago = NOW.minus(HOUR * 24 * 365);
+    census.writer.recover(year_ago, 7, REAL).await.unwrap();
+    census.writer.clamp(year_ago, REAL).await.unwrap();
+    let after = census.stored("a").record;
+    assert!(after.due < Some(year_ago.plus(HOUR * 29)), "asked again");
+    assert_eq!(
+        Record {
+            due: before.due,
+            ..after
+        },
+        before
     );
-    assert_eq!(moments, (NOW, NOW, Some(NOW), Some(NOW)));
 }
 
 #[tokio::test]

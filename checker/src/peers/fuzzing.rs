@@ -1,0 +1,77 @@
+//! The way in for the fuzz target `peers`: one answer in pieces → what was printed of it. Compiled for it alone.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use protocol::limits::STDOUT_BYTES_MAX;
+use protocol::{Host, PeersOutcome};
+use tokio::sync::mpsc;
+
+use super::feed::Pieces;
+use super::page::{Shape, read_page};
+use super::sink::Sink;
+use super::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
+use crate::emit::Emitter;
+
+/// Every shape of an answer, by the module that asks for it. `PieFed` has Lemmy's.
+static SHAPES: [(&str, &Shape); 9] = [
+    ("mastodon", &mastodon::SHAPE),
+    ("misskey", &misskey::SHAPE),
+    ("lemmy", &lemmy::SHAPE),
+    ("lemmy site", &lemmy::SITE_SHAPE),
+    ("mbin", &mbin::SHAPE),
+    ("peertube following", &peertube::FOLLOWING),
+    ("peertube followers", &peertube::FOLLOWERS),
+    ("funkwhale", &funkwhale::SHAPE),
+    ("friendica", &friendica::SHAPE),
+];
+
+/// What an answer came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Lines as they go to stdout.
+    pub printed: Vec<u8>,
+    /// Whether it was such a list, how many elements it had, and the next page's cursor; `None` when it was malformed.
+    pub page: Option<(bool, u64, Option<String>)>,
+}
+
+/// Names of all shapes.
+pub fn shapes() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().map(|(name, _)| *name)
+}
+
+/// Reads an answer that comes in `pieces` through the very reader that a check has; at most `peers_max` names are taken. `None` for an unknown
+/// shape, or when stdout fails.
+pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option<Reading> {
+    let (_, shape) = SHAPES.iter().find(|(name, _)| *name == shape)?;
+    let (sender, queue) = mpsc::channel(pieces.len().max(1));
+    for piece in pieces {
+        sender.try_send(Bytes::copy_from_slice(piece)).ok()?;
+    }
+    drop(sender);
+    let kept = Kept::default();
+    let emitter = Emitter::new(Box::new(kept.clone()), STDOUT_BYTES_MAX);
+    let mut sink = Sink::new(emitter, own.clone(), peers_max);
+    let page = read_page(Pieces::reader(queue), shape, &mut sink).ok();
+    sink.finish(PeersOutcome::Complete).ok()?;
+    let printed = std::mem::take(&mut *kept.0.lock().unwrap_or_else(PoisonError::into_inner));
+    Some(Reading {
+        printed,
+        page: page.map(|page| (page.is_list, page.items, page.next)),
+    })
+}
+
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

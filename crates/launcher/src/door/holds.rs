@@ -1,0 +1,283 @@
+//! Nothing holds the launcher: not an engine that never answers, not a reader that stands still, not a request that never ends. In the end every
+//! place, slot and entry in the table is free again, and no container is left.
+
+use super::*;
+use crate::client::{Frame, LauncherClient};
+use crate::fake_engine::{FakeEngine, Mishap, Script};
+use tokio::io::DuplexStream;
+use tokio::time::Instant;
+
+/// A sound launch's own calls, and those of the start before it: version, list, image, volume and the probe's six.
+const CALLS: usize = 16;
+
+struct Running {
+    launcher: Launcher<FakeEngine>,
+    client: LauncherClient,
+}
+
+fn launcher(script: Script) -> Running {
+    let settings = Settings {
+        checks_max: 1,
+        ..Settings::default()
+    };
+    let launcher = Launcher::new(settings, FakeEngine::new(script));
+    let keeping = launcher.clone();
+    tokio::spawn(async move { keeping.keep(CancellationToken::new()).await });
+    Running {
+        client: LauncherClient::in_process(&launcher),
+        launcher,
+    }
+}
+
+fn id(number: u128) -> CheckId {
+    CheckId::from_random(number)
+}
+
+fn host() -> Host {
+    Host::parse("a.example").unwrap()
+}
+
+fn launch_line() -> Vec<u8> {
+    let request = Request::Launch {
+        check: id(1),
+        host: host(),
+    };
+    let mut line = serde_json::to_vec(&request).unwrap();
+    line.push(b'\n');
+    line
+}
+
+impl Running {
+    fn engine(&self) -> &FakeEngine {
+        &self.launcher.shared.engine
+    }
+
+    /// Launches, reads to the last frame, and says how long that took.
+    async fn launch(&self, number: u128) -> (Frame, Duration) {
+        let before = Instant::now();
+        let mut container = self.client.launch(&id(number), &host()).await.unwrap();
+        loop {
+            let frame = container.next().await.unwrap();
+            if matches!(frame, Frame::End(_) | Frame::Fault(_)) {
+                return (frame, before.elapsed());
+            }
+            // Not at once: paused time stands while a flood is read as fast as it comes.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Until nothing of any check is left.
+    async fn until_free(&self, why: &str) {
+        let shared = &self.launcher.shared;
+        let before = Instant::now();
+        loop {
+            let free = shared.places.available_permits() == shared.settings.checks_max
+                && shared.slots.available_permits() == SLOTS_PER_PLACE
+                && shared.connections.is_empty()
+                && self.engine().names().is_empty();
+            if free {
+                return;
+            }
+            assert!(
+                before.elapsed() < Duration::from_secs(600),
+                "{why}: places {:?}, slots {:?}, {} connections, containers {:?}",
+                shared.places,
+                shared.slots,
+                shared.connections.len(),
+                self.engine().names()
+            );
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Until the launcher does what it is there for.
+    async fn until_at_work(&self, why: &str) {
+        let before = Instant::now();
+        loop {
+            let (last, _) = self.launch(u128::MAX).await;
+            if matches!(last, Frame::End(_)) {
+                return self.until_free(why).await;
+            }
+            assert!(
+                before.elapsed() < Duration::from_secs(600),
+                "{why}: {last:?}"
+            );
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn connect(&self, bytes: usize) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(bytes);
+        self.launcher.spawn_connection(far);
+        near
+    }
+}
+
+/// Each call in turn, and each pair of calls, never answers.
+#[tokio::test(start_paused = true)]
+async fn calls_that_never_answer_cost_time_and_nothing_else() {
+    for first in 0..CALLS {
+        for second in first..CALLS {
+            let why = format!("calls {first} and {second}");
+            let running = launcher(Script::Print(0));
+            running.engine().go_wrong(first, Mishap::Hang);
+            running.engine().go_wrong(second, Mishap::Hang);
+            let longest = running.launcher.shared.settings.launch_max();
+            for number in 0..3 {
+                let (last, took) = running.launch(number).await;
+                assert!(took <= longest, "{why}: {took:?} until {last:?}");
+            }
+            running.until_at_work(&why).await;
+        }
+    }
+}
+
+/// The same when the container has to be killed.
+#[tokio::test(start_paused = true)]
+async fn kills_that_never_answer_cost_time_and_nothing_else() {
+    for script in [Script::Silent, Script::Stay, Script::Flood] {
+        for nth in 0..7 {
+            let why = format!("{script:?}, call {nth}");
+            let running = launcher(script);
+            running.launcher.settled().await;
+            running.engine().go_wrong(nth, Mishap::Hang);
+            let (last, took) = running.launch(1).await;
+            let longest = running.launcher.shared.settings.launch_max();
+            assert!(took <= longest, "{why}: {took:?} until {last:?}");
+            running.until_free(&why).await;
+        }
+    }
+}
+
+/// Whatever is said up to where, and whether or not somebody still listens.
+#[tokio::test(start_paused = true)]
+async fn a_connection_may_end_anywhere() {
+    let line = launch_line();
+    for script in [Script::Print(0), Script::Silent, Script::Flood] {
+        let running = launcher(script);
+        running.launcher.settled().await;
+        for cut in 0..=line.len() {
+            let mut near = running.connect(4096);
+            near.write_all(&line[..cut]).await.unwrap();
+            drop(near);
+            running.until_free(&format!("{script:?} {cut}")).await;
+        }
+        for seconds in [0, 1, 64, 65, 66, 70] {
+            let mut near = running.connect(4096);
+            near.write_all(&line).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            drop(near);
+            running
+                .until_free(&format!("{script:?} after {seconds} s"))
+                .await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_by_bytes_is_given_up() {
+    let running = launcher(Script::Print(0));
+    let mut near = running.connect(4096);
+    let before = Instant::now();
+    let mut answer = Vec::new();
+    let (mut reader, mut writer) = tokio::io::split(&mut near);
+    let slowly = async {
+        for byte in launch_line() {
+            writer.write_all(&[byte]).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        read = reader.read_to_end(&mut answer) => {
+            read.unwrap();
+        }
+        () = slowly => panic!("a byte a second is served"),
+    }
+    assert!(
+        before.elapsed() <= REQUEST_WAIT_MAX,
+        "{:?}",
+        before.elapsed()
+    );
+    assert!(String::from_utf8_lossy(&answer).contains("no request came"));
+    assert_eq!(running.engine().specs().len(), 1, "the probe alone");
+}
+
+/// Answers are written with a time-out, whoever asked.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_reads_is_given_up() {
+    let running = launcher(Script::Print(0));
+    running.launcher.settled().await;
+    let mut standing = Vec::new();
+    for request in [&b"{\"status\":{}}\n"[..], b"{\"list\":{}}\n", b"rubbish\n"] {
+        let mut near = running.connect(16);
+        near.write_all(request).await.unwrap();
+        standing.push(near);
+    }
+    running.until_free("nobody reads").await;
+}
+
+/// Its reader stands still, so nobody but the kill can end it before its deadline.
+#[tokio::test(start_paused = true)]
+async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
+    let running = launcher(Script::Flood);
+    running.launcher.settled().await;
+    let _standing = running.client.launch(&id(1), &host()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = Instant::now();
+    assert!(running.client.kill(&id(1)).await.unwrap());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(running.client.status().await.unwrap().running, 0);
+    running.until_free("killed").await;
+    let longest = running.launcher.shared.settings.call_timeout;
+    assert!(before.elapsed() <= longest.saturating_add(Duration::from_secs(2)));
+}
+
+/// Invariant I9: of a flood, a launch holds one chunk and what lies in the pipe to its reader.
+#[tokio::test(start_paused = true)]
+async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
+    let running = launcher(Script::Flood);
+    running.launcher.settled().await;
+    let standing = running.client.launch(&id(1), &host()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let chunks = running.engine().flooded_chunks();
+    println!("drawn from a flood that nobody reads: {chunks} chunks of 32 KiB");
+    assert!((1..=3).contains(&chunks), "{chunks} chunks of 32 KiB");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(running.engine().flooded_chunks(), chunks);
+    running.until_free("the deadline").await;
+    drop(standing);
+}
+
+/// Ten thousand that say nothing: no more than a bound are served at once, and the rest passes by.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_connections_that_say_nothing_pass_by() {
+    const CONNECTIONS: usize = 10_000;
+    /// Held open at once: below the descriptors that a process is commonly allowed.
+    const OPEN_MAX: usize = 400;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("launcher.sock");
+    let listener = listen(&path).await.unwrap();
+    let running = launcher(Script::Print(0));
+    let accepting = running.launcher.clone();
+    tokio::spawn(async move { accepting.accept(&listener).await });
+    running.launcher.settled().await;
+    let most = SLOTS_PER_PLACE.saturating_add(OTHER_CONNECTIONS_MAX);
+    let mut open = std::collections::VecDeque::new();
+    for _ in 0..CONNECTIONS {
+        open.push_back(UnixStream::connect(&path).await.unwrap());
+        assert!(running.launcher.shared.connections.len() <= most);
+        if open.len() == OPEN_MAX {
+            // Its answer, after five seconds at most for all before it, is that no request came.
+            let mut answer = Vec::new();
+            let mut oldest = open.pop_front().unwrap();
+            oldest.read_to_end(&mut answer).await.unwrap();
+            assert!(String::from_utf8_lossy(&answer).contains("no request came"));
+        }
+    }
+    drop(open);
+    running.until_free("they are gone").await;
+    let client = LauncherClient::socket(&path);
+    assert_eq!(client.status().await.unwrap().running, 0);
+    let mut container = client.launch(&id(1), &host()).await.unwrap();
+    while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
+}

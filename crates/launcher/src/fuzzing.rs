@@ -1,0 +1,35 @@
+//! Ways in for the fuzz targets. Compiled for them alone.
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::client::Container;
+use crate::door::request_line;
+use crate::engine::Chunk;
+use crate::frames::FrameWriter;
+use crate::wire::{FrameKind, LaunchFault, Request};
+
+/// The request of a connection to the door, if it is one.
+pub async fn request<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Request> {
+    let line = request_line(reader).await?;
+    protocol::parse_line(&line).ok()
+}
+
+/// A container whose frames come from `stream`.
+pub fn container<S>(stream: S) -> Container
+where
+    S: AsyncRead + AsyncWrite + Send + Sync + Unpin + 'static,
+{
+    Container::new(Box::new(stream))
+}
+
+/// The bytes that a launcher writes for a chunk of stdout and a last fault.
+pub async fn frames(stdout: &[u8], fault: &LaunchFault) -> Vec<u8> {
+    let mut written = Vec::new();
+    let mut frames = FrameWriter::new(&mut written);
+    frames.push(Chunk::Stdout(Bytes::copy_from_slice(stdout)));
+    frames.push_last(FrameKind::Fault, fault);
+    // A vector takes everything.
+    let _taken = frames.flush().await;
+    written
+}

@@ -1,0 +1,192 @@
+//! One connection to the engine's socket for each call, with a bound on what comes back (invariant I9).
+//!
+//! In: a request and the most that its answer may hold. Out: the answer, whose bytes are counted as they are read. Refused: the first byte over
+//! the bound, which breaks the connection off. The client that builds the requests keeps a whole answer in memory and knows no bound: an engine
+//! that is out of order, or a program that took its place, could fill the launcher's memory within the time-out of one call.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bollard::errors::Error;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use thiserror::Error as ThisError;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+
+/// Longest answer to a call about one thing, head and body. The longest known are the inspections of containers, some 10 KiB and a seccomp
+/// profile of as much.
+pub(crate) const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Longest answer that lists containers or volumes: over four thousand, at 1 to 4 KiB each.
+pub(crate) const LIST_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Longest head of an answer. Both engines' are under 1 KiB.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Host header of a socket that has no host.
+const HOST_OF_NONE: HeaderValue = HeaderValue::from_static("engine");
+
+/// The answer was longer than its bound.
+#[derive(Debug, ThisError)]
+#[error("the answer is longer than {0} bytes")]
+pub(crate) struct TooLong(u64);
+
+/// The bytes that an answer may still have.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance {
+    most: u64,
+    left: Arc<AtomicU64>,
+}
+
+impl Allowance {
+    pub(crate) fn new(most: u64) -> Self {
+        Self {
+            most,
+            left: Arc::new(AtomicU64::new(most)),
+        }
+    }
+
+    /// From here on it is no answer any more but a stream, whose reader keeps nothing of it.
+    pub(crate) fn lift(&self) {
+        self.left.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+/// The bound of the answer to a request for this path.
+pub(crate) fn answer_bytes_max(path: &str) -> u64 {
+    if path.ends_with("/containers/json") || path.ends_with("/volumes") {
+        LIST_BYTES_MAX
+    } else {
+        ANSWER_BYTES_MAX
+    }
+}
+
+/// Sends a request over a connection of its own, which ends with the answer's body or when that is dropped.
+///
+/// # Errors
+/// When nobody listens, the connection breaks, or what comes is no HTTP.
+pub(crate) async fn send<B>(
+    socket: &Path,
+    mut request: Request<B>,
+    allowance: Allowance,
+) -> Result<Response<Incoming>, Error>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let stream = UnixStream::connect(socket).await?;
+    let metered = TokioIo::new(Metered { stream, allowance });
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(metered)
+        .await?;
+    // It ends when the answer does: sender and answer are its only other holders.
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a connection to the engine broke");
+        }
+    });
+    if let Some(path) = request.uri().path_and_query().cloned() {
+        *request.uri_mut() = Uri::from(path);
+    }
+    request.headers_mut().insert(HOST, HOST_OF_NONE);
+    Ok(sender.send_request(request).await?)
+}
+
+/// Whether what broke a connection was the bound of its answer.
+pub(crate) fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
+    // Either the reader's own error or, one level deeper, the HTTP client's.
+    [Some(error), error.source()]
+        .into_iter()
+        .flatten()
+        .filter_map(|error| error.downcast_ref::<io::Error>()?.get_ref())
+        .any(|inner| inner.is::<TooLong>())
+}
+
+/// A connection whose incoming bytes are counted.
+#[derive(Debug)]
+struct Metered {
+    stream: UnixStream,
+    allowance: Allowance,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let left = self.allowance.left.load(Ordering::Relaxed);
+        if left == 0 {
+            let error = TooLong(self.allowance.most);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len().saturating_sub(before);
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        let left = left.saturating_sub(read);
+        self.allowance.left.store(left, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test]
+    async fn an_answer_breaks_off_at_its_bound_and_a_stream_has_none() {
+        for (lifted, expect) in [(false, true), (true, false)] {
+            let (stream, mut far) = UnixStream::pair().unwrap();
+            let allowance = Allowance::new(10);
+            if lifted {
+                allowance.lift();
+            }
+            let mut near = Metered { stream, allowance };
+            far.write_all(&[0; 30]).await.unwrap();
+            drop(far);
+            let mut read = [0; 10];
+            near.read_exact(&mut read).await.unwrap();
+            let rest = near.read_to_end(&mut Vec::new()).await;
+            assert_eq!(rest.is_err_and(|error| is_too_long(&error)), expect);
+        }
+    }
+
+    #[test]
+    fn lists_may_be_long_and_nothing_else() {
+        assert_eq!(answer_bytes_max("/v1.41/containers/json"), LIST_BYTES_MAX);
+        assert_eq!(answer_bytes_max("/volumes"), LIST_BYTES_MAX);
+        assert_eq!(answer_bytes_max("/containers/c/json"), ANSWER_BYTES_MAX);
+        assert_eq!(answer_bytes_max("/volumes/v"), ANSWER_BYTES_MAX);
+    }
+}

@@ -1,0 +1,64 @@
+//! The well-known document → the best link → where it leads: here in canonical form, to another host by name, or nowhere in printable text.
+#![no_main]
+
+use checker::fetch::{Target, resolve};
+use checker::nodeinfo::{NodeinfoError, best_link};
+use fuzz::{OWN, is_canonical, is_printable};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use url::Url;
+
+fuzz_target!(|document: &[u8]| {
+    let found = best_link(document);
+    if !matches!(found, Err(NodeinfoError::Json(_))) {
+        let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
+        // What is passed over unread, such as a number out of range, may be no value.
+        if let Ok(value) = serde_json::from_slice::<Value>(text) {
+            assert_eq!(found.as_ref().ok().map(String::as_str), expected(&value));
+        }
+    }
+    // Whatever stands in a document or behind `Location`.
+    leads_somewhere(found.as_ref().map_or(document, |href| href.as_bytes()));
+});
+
+/// The same in another way: the best supported version, the first of equals.
+fn expected(document: &Value) -> Option<&str> {
+    let links = match document.get("links")? {
+        Value::Array(links) => links.iter().collect(),
+        link @ Value::Object(_) => vec![link],
+        _ => Vec::new(),
+    };
+    let with_version = |version: &str| {
+        let rel = format!("http://nodeinfo.diaspora.software/ns/schema/{version}");
+        links
+            .iter()
+            .filter(|link| link.is_object() && link["rel"] == rel.as_str())
+            .find_map(|link| link["href"].as_str())
+    };
+    ["2.2", "2.1", "2.0", "1.1", "1.0"]
+        .into_iter()
+        .find_map(with_version)
+}
+
+fn leads_somewhere(reference: &[u8]) {
+    let base = Url::parse("https://own.example/.well-known/nodeinfo").expect("an address");
+    match resolve(&OWN, &base, reference) {
+        Target::Here(url) => {
+            assert_eq!((url.scheme(), url.port()), ("https", None));
+            assert_eq!(url.host_str(), Some("own.example"));
+            assert!(url.username().is_empty() && url.password().is_none());
+            assert!(url.fragment().is_none());
+            assert_eq!(
+                resolve(&OWN, &base, url.as_str().as_bytes()),
+                Target::Here(url)
+            );
+        }
+        Target::Elsewhere(host) => {
+            is_canonical(&host);
+            assert_ne!(host, *OWN);
+        }
+        Target::Nowhere(text) => {
+            assert!(text.len() <= protocol::limits::TEXT_BYTES_MAX && is_printable(&text));
+        }
+    }
+}

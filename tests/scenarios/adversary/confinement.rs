@@ -1,0 +1,449 @@
+//! The attacker tries to get out (invariants I1, I4, I9): everything that `fixtures/adversary/expected.toml` lists, compared one by one.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use gateway::control::{Account, Budget, Wish};
+use gateway::{GatewayClient, Opened};
+use launcher::wire::{End, Killed};
+use launcher::{Frame, LauncherClient};
+use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, Host, limits};
+use tests::{Options, Role, World};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::expected::{Attempt, Attempts, compare, read};
+use super::standin::Image;
+use crate::containers::{docker, engine};
+
+const SOON: Duration = Duration::from_secs(120);
+
+/// The attacked host, whose egress the attacker has.
+const HOST: &str = "pleroma.lab.test";
+
+/// A host that really answers at the same address, and that nobody may reach.
+const OTHER_HOST: &str = "mastodon.lab.test";
+
+/// Takes whatever it is sent, and says how much came.
+const SINK: &str = "sink.standin.test";
+
+/// Sends without end.
+const SPRING: &str = "spring.standin.test";
+
+/// More stdout than any attacker's list of attempts.
+const STDOUT_KEPT_MAX: usize = 1 << 20;
+
+/// The exit code of a process that the kernel ended for a call in another convention: 128 and SIGSYS.
+const EXIT_CODE_BAD_CALL: i64 = 128 + 31;
+
+/// From the deadline until the kill was carried out, on a machine that does much else.
+const KILLED_WITHIN: Duration = Duration::from_secs(20);
+
+/// How an attack came out.
+struct Outcome {
+    attempts: Attempts,
+    stdout: String,
+    end: End,
+    account: Account,
+}
+
+/// Starts attackers as the orchestrator starts checks: an egress from the gateway, a container from the launcher, nothing else.
+#[derive(Clone)]
+struct Starter {
+    gateway: GatewayClient,
+    launcher: LauncherClient,
+}
+
+impl Starter {
+    /// Starts an attack, and gives the check's id at once.
+    fn attack(&self, host: &str, order: &str) -> (CheckId, JoinHandle<anyhow::Result<Outcome>>) {
+        let check = new_id();
+        let (starter, host, order) = (self.clone(), host.to_owned(), order.to_owned());
+        let id = check.clone();
+        let task = tokio::spawn(async move {
+            let ran = starter.run(check, &host, &order).await;
+            ran.with_context(|| format!("{order} at {host}"))
+        });
+        (id, task)
+    }
+
+    async fn run(&self, check: CheckId, host: &str, order: &str) -> anyhow::Result<Outcome> {
+        let host = Host::parse(host)?;
+        let order = CheckOrder {
+            contact: format!("adversary {order}"),
+            peers: AskPeers::Skip,
+        };
+        let opened = self
+            .gateway
+            .open(
+                check.clone(),
+                host.clone(),
+                host.to_string(),
+                order,
+                Wish::default(),
+            )
+            .await?;
+        let Opened::Ready(egress) = opened else {
+            bail!("not opened: {opened:?}");
+        };
+        let mut container = self.launcher.launch(&check, &host).await?;
+        let mut stdout = Vec::new();
+        let mut stderr = Vec::new();
+        let end = loop {
+            match container.next().await? {
+                Frame::Stdout(bytes) if stdout.len() < STDOUT_KEPT_MAX => stdout.extend(bytes),
+                Frame::Stderr(bytes) if stderr.len() < STDOUT_KEPT_MAX => stderr.extend(bytes),
+                Frame::Stdout(_) | Frame::Stderr(_) => {}
+                Frame::End(end) => break end,
+                Frame::Fault(fault) => bail!("not launched: {}", fault.message),
+            }
+        };
+        let account = egress.close(false).await?;
+        let stdout = String::from_utf8_lossy(&stdout).into_owned();
+        if !stderr.is_empty() {
+            eprintln!("{host}: {}", String::from_utf8_lossy(&stderr));
+        }
+        Ok(Outcome {
+            attempts: read(&stdout),
+            stdout,
+            end,
+            account,
+        })
+    }
+}
+
+fn new_id() -> CheckId {
+    let chance = || {
+        let state = std::collections::hash_map::RandomState::new();
+        u128::from(state.build_hasher().finish())
+    };
+    CheckId::from_random(chance() << 64 | chance())
+}
+
+/// What an attacker would like to reach, really there: ports and an abstract socket of this machine, and those of another container.
+struct Targets {
+    port: u16,
+    bridge: String,
+    other: SocketAddr,
+    visits: Arc<AtomicU64>,
+    /// Those that the test made itself, to see that its targets can be reached at all.
+    visits_own: u64,
+    abstract_name: String,
+    abstract_socket: std::os::unix::net::UnixListener,
+    listeners: Vec<JoinHandle<()>>,
+    container: String,
+}
+
+impl Targets {
+    async fn open(world: &World, socket: &Path, image: &str) -> anyhow::Result<Self> {
+        let everywhere = TcpListener::bind("0.0.0.0:0").await?;
+        let port = everywhere.local_addr()?.port();
+        let visits = Arc::new(AtomicU64::new(0));
+        let mut listeners = vec![count_visits(everywhere, &visits)];
+        // A machine without IPv6 has no such address to be reached.
+        if let Ok(listener) = TcpListener::bind(("::1", port)).await {
+            listeners.push(count_visits(listener, &visits));
+        }
+        let name = world.setting("instance");
+        let abstract_name = format!("fedicensus-adversary-{name}");
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?;
+        let abstract_socket = std::os::unix::net::UnixListener::bind_addr(&address)?;
+        abstract_socket.set_nonblocking(true)?;
+        std::os::unix::net::UnixStream::connect_addr(&address)?;
+        abstract_socket.accept().context("the abstract socket")?;
+        let label = format!("org.fedicensus={name}");
+        let run = ["run", "--detach", "--label", &label, "--network", "bridge"];
+        let listen = [image, "--listen", "0.0.0.0:9000"];
+        let container = docker(socket, &[&run[..], &listen[..]].concat())?;
+        let format = "{{.NetworkSettings.IPAddress}} {{.NetworkSettings.Gateway}}";
+        let found = docker(socket, &["inspect", "-f", format, &container])?;
+        let (address, bridge) = found.split_once(' ').context("two addresses")?;
+        let (other, bridge) = (format!("{address}:9000").parse()?, bridge.to_owned());
+        let mut targets = Self {
+            port,
+            bridge,
+            other,
+            visits,
+            visits_own: 0,
+            abstract_name,
+            abstract_socket,
+            listeners,
+            container,
+        };
+        targets.visit(world).await?;
+        Ok(targets)
+    }
+
+    /// Everything is there, as seen from this machine.
+    async fn visit(&mut self, world: &World) -> anyhow::Result<()> {
+        for address in ["127.0.0.1", &self.bridge] {
+            TcpStream::connect((address, self.port)).await?;
+            self.visits_own += 1;
+        }
+        let own = self.visits_own;
+        world
+            .until("this machine's ports are open", SOON, |_| {
+                Ok(self.visits.load(Ordering::Relaxed) == own)
+            })
+            .await?;
+        world
+            .until("the other container's port is open", SOON, |_| {
+                Ok(std::net::TcpStream::connect_timeout(&self.other, SOON).is_ok())
+            })
+            .await
+    }
+
+    /// Fails when anybody else came.
+    fn nobody_came(&self, socket: &Path) -> anyhow::Result<()> {
+        assert_eq!(
+            self.visits.load(Ordering::Relaxed),
+            self.visits_own,
+            "somebody reached this machine"
+        );
+        assert!(
+            self.abstract_socket.accept().is_err(),
+            "somebody reached the abstract socket"
+        );
+        let log = docker(socket, &["logs", &self.container])?;
+        assert_eq!(
+            log, "listening\nvisited",
+            "somebody reached the other container"
+        );
+        Ok(())
+    }
+}
+
+impl Drop for Targets {
+    fn drop(&mut self) {
+        for listener in &self.listeners {
+            listener.abort();
+        }
+    }
+}
+
+fn count_visits(listener: TcpListener, visits: &Arc<AtomicU64>) -> JoinHandle<()> {
+    let visits = Arc::clone(visits);
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            visits.fetch_add(1, Ordering::Relaxed);
+        }
+    })
+}
+
+/// A host that is the attacker's accomplice: sends without end, or takes whatever comes; gives the bytes that came.
+async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, JoinHandle<()>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let came = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&came);
+    let task = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let counter = Arc::clone(&counter);
+            connections.spawn(async move {
+                let mut block = vec![0; 64 * 1024];
+                if sends {
+                    while stream.write_all(&block).await.is_ok() {}
+                }
+                while let Ok(count @ 1..) = stream.read(&mut block).await {
+                    counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    Ok((address, came, task))
+}
+
+/// A world with gateway and launcher, and no orchestrator: the test stands in its place.
+async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow::Result<World> {
+    let mut options = Options::new(&[]);
+    options.checker = Some(image.name.clone());
+    options.settings = vec![("checks_max", "16".to_owned())];
+    let mut world = World::prepare(options).await?;
+    let names = world.path("lab/names");
+    let mut lines = std::fs::read_to_string(&names)?;
+    for (name, address) in [(SINK, sink), (SPRING, spring)] {
+        lines.push_str(&format!("{name} {} {}\n", address.ip(), address.port()));
+    }
+    std::fs::write(&names, lines)?;
+    for role in [Role::Gateway, Role::Launcher] {
+        world.begin(role).await?;
+    }
+    Ok(world)
+}
+
+/// Every part of the confinement, tried from within by a program that knows all that could be known.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container()
+-> anyhow::Result<()> {
+    let Some(socket) = engine() else {
+        return Ok(());
+    };
+    let image = Image::build(&socket, "roams")?;
+    let (sink, sunk, _sink_task) = accomplice(false).await?;
+    let (spring, _, _spring_task) = accomplice(true).await?;
+    let world = besieged(&image, sink, spring).await?;
+    let targets = Targets::open(&world, &socket, &image.name).await?;
+    let starter = Starter {
+        gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
+        launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
+    };
+    let ready = |world: &World| {
+        let found = ["sockets/gateway.sock", "sockets/launcher.sock"];
+        Ok(found.iter().all(|name| world.path(name).exists()))
+    };
+    world.until("both doors are open", SOON, ready).await?;
+
+    let (until_deadline, stays) = (
+        starter.attack(HOST, "stays").1,
+        starter.attack(HOST, "stays"),
+    );
+    let beside = starter.attack(HOST, "neighbours");
+    let order = format!(
+        "roams port={} bridge={} other={} lab={} abstract={} else={OTHER_HOST} id={} root={}",
+        targets.port,
+        targets.bridge,
+        targets.other,
+        world.lab().address(),
+        targets.abstract_name,
+        beside.0,
+        world.path("egress").display(),
+    );
+    let roams = starter.attack(HOST, &order).1;
+    let others = [
+        (HOST, "eats-memory"),
+        (HOST, "calls-int80"),
+        (HOST, "calls-x32"),
+        (HOST, "spends-connections"),
+        (SINK, "spends-bytes-up"),
+        (SPRING, "spends-bytes-down"),
+    ]
+    .map(|(host, mode)| starter.attack(host, mode).1);
+
+    let roams = roams.await??;
+    assert!(
+        roams.stdout.ends_with("over\n"),
+        "{:?}: {}",
+        roams.end,
+        roams.stdout
+    );
+    let mut attempts = roams.attempts;
+    let mut outcomes = Vec::new();
+    for other in others {
+        outcomes.push(other.await??);
+    }
+    let [memory, int80, x32, connections, up, down] =
+        <[Outcome; 6]>::try_from(outcomes).ok().context("six")?;
+
+    // Ended on request, whatever they ignore.
+    for (id, task) in [stays, beside] {
+        assert!(starter.launcher.kill(&id).await?, "{id} runs");
+        let ended = task.await??;
+        assert_eq!(ended.end.killed, Some(Killed::Asked), "{:?}", ended.end);
+        attempts.extend(ended.attempts);
+    }
+    note(
+        &mut attempts,
+        "time: on, when it is asked to end",
+        "killed",
+        "",
+    );
+    note_deadline(&mut attempts, &until_deadline.await??);
+
+    let killed = if memory.end.out_of_memory {
+        "killed"
+    } else {
+        "not killed"
+    };
+    let detail = format!("exit code {}", memory.end.exit_code);
+    note(&mut attempts, "share: memory", killed, &detail);
+    for (item, outcome) in [
+        ("kernel: a 32-bit call", &int80),
+        ("kernel: an x32 call", &x32),
+    ] {
+        if outcome.end.exit_code == EXIT_CODE_BAD_CALL {
+            note(&mut attempts, item, "killed", "by the kernel, with SIGSYS");
+        }
+        attempts.extend(outcome.attempts.clone());
+    }
+    for outcome in [&connections, &up, &down] {
+        // "A connection after its end" is tried by two; both must be refused.
+        for (item, attempt) in &outcome.attempts {
+            let before = attempts.insert(item.clone(), attempt.clone());
+            assert!(before.is_none_or(|before| before.happened == attempt.happened));
+        }
+    }
+    let differences = compare(&attempts)?;
+    assert!(
+        differences.is_empty(),
+        "{} of {} attempts:\n{}",
+        differences.len(),
+        attempts.len(),
+        differences.join("\n")
+    );
+
+    // The same, as gateway, host and targets saw it.
+    assert_eq!(roams.account.connections, 2, "{:?}", roams.account);
+    assert_eq!(roams.account.budget_hit, None);
+    assert_eq!(
+        connections.account.budget_hit,
+        Some(Budget::Connections),
+        "{:?}",
+        connections.account
+    );
+    assert_eq!(up.account.budget_hit, Some(Budget::Bytes));
+    assert!(
+        sunk.load(Ordering::Relaxed) <= limits::EGRESS_BYTES_UP_MAX,
+        "{sunk:?} bytes reached the host"
+    );
+    assert_eq!(down.account.budget_hit, Some(Budget::Bytes));
+    assert!(down.account.bytes_down <= limits::EGRESS_BYTES_DOWN_MAX);
+    let asked = lab::request_log::asked(&world.path("lab/requests.ndjson"))?;
+    assert_eq!(
+        asked.into_keys().collect::<BTreeSet<_>>(),
+        BTreeSet::from([HOST.to_owned()]),
+        "another host was reached"
+    );
+    targets.nobody_came(&socket)?;
+    // Removal goes on for a moment after the last frame.
+    let label = format!("label=org.fedicensus={}", world.setting("instance"));
+    let checks = ["--filter", &label, "--filter", "label=org.fedicensus.check"];
+    let none_left = |_: &World| {
+        let found = docker(&socket, &[&["ps", "-aq"], &checks[..]].concat())?;
+        Ok(found.is_empty())
+    };
+    world.until("no container is left", SOON, none_left).await
+}
+
+fn note(attempts: &mut Attempts, item: &str, happened: &str, detail: &str) {
+    let attempt = Attempt {
+        happened: happened.to_owned(),
+        detail: detail.to_owned(),
+    };
+    attempts.insert(item.to_owned(), attempt);
+}
+
+/// Invariant I4: no check outlives its deadline by more than the engine needs to kill it.
+fn note_deadline(attempts: &mut Attempts, outcome: &Outcome) {
+    let lived = Duration::from_millis(outcome.end.millis);
+    let due = launcher::Settings::default().life_max();
+    let in_time = outcome.end.killed == Some(Killed::Deadline)
+        && lived >= due
+        && lived <= due + KILLED_WITHIN;
+    let happened = if in_time { "killed" } else { "stayed" };
+    let detail = format!(
+        "after {:.1} s, {}",
+        lived.as_secs_f64(),
+        outcome.stdout.lines().next().unwrap_or_default()
+    );
+    note(attempts, "time: on after the deadline", happened, &detail);
+}

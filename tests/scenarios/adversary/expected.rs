@@ -1,0 +1,122 @@
+//! What is expected of each attempt, as data, and its comparison with what happened.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use tests::Table;
+
+/// The table of expectations; its own head says how it is read.
+const EXPECTED: &str = include_str!("../../fixtures/adversary/expected.toml");
+
+/// What an attacker's line says.
+#[derive(Debug, Clone)]
+pub(super) struct Attempt {
+    pub(super) happened: String,
+    pub(super) detail: String,
+}
+
+/// All attempts of all attackers, by item.
+pub(super) type Attempts = BTreeMap<String, Attempt>;
+
+/// Reads an attacker's lines: `attempt`, the item, what happened, and a detail for people, with tabs between.
+pub(super) fn read(stdout: &str) -> Attempts {
+    stdout
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split('\t');
+            if fields.next() != Some("attempt") {
+                return None;
+            }
+            let item = fields.next()?.to_owned();
+            let happened = fields.next()?.to_owned();
+            let detail = fields.next().unwrap_or_default().to_owned();
+            Some((item, Attempt { happened, detail }))
+        })
+        .collect()
+}
+
+/// One row of the table.
+struct Row {
+    item: String,
+    /// Any of these, one after the other.
+    outcomes: Vec<String>,
+    /// Why it does no harm, where it works.
+    harmless: Option<String>,
+}
+
+fn rows() -> anyhow::Result<Vec<Row>> {
+    let table: toml::Table = EXPECTED.parse()?;
+    let mut rows = Vec::new();
+    for (section, items) in &table {
+        for (item, value) in items.as_table().context("sections")? {
+            let texts: Vec<String> = match value {
+                toml::Value::Array(values) => values
+                    .iter()
+                    .filter_map(|value| value.as_str().map(str::to_owned))
+                    .collect(),
+                other => vec![other.as_str().context("a text")?.to_owned()],
+            };
+            let is_harmless = section == "harmless";
+            let (outcomes, harmless) = match texts.split_last() {
+                Some((why, outcomes)) if is_harmless => (outcomes.to_vec(), Some(why.clone())),
+                _ => (texts, None),
+            };
+            assert!(!outcomes.is_empty(), "{item}: nothing is expected");
+            rows.push(Row {
+                item: item.clone(),
+                outcomes,
+                harmless,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes the table of what was tried and what happened, and gives what differs from what was expected: attempts that came out otherwise, that
+/// nobody expected, or that were never made.
+pub(super) fn compare(attempts: &Attempts) -> anyhow::Result<Vec<String>> {
+    let columns = ["tried", "expected", "happened", "in particular"];
+    let mut table = Table::new("Getting out of the container", &columns);
+    let mut differences = Vec::new();
+    let rows = rows()?;
+    for row in &rows {
+        let expected = row.outcomes.join(" or ");
+        let expected = match &row.harmless {
+            Some(why) => format!("{expected}: {why}"),
+            None => expected,
+        };
+        let Some(attempt) = attempts.get(&row.item) else {
+            table.row(&[&row.item, &expected, "**was not tried**", ""]);
+            differences.push(format!("{}: was not tried", row.item));
+            continue;
+        };
+        let as_expected = row.outcomes.contains(&attempt.happened);
+        let happened = match as_expected {
+            true => attempt.happened.clone(),
+            false => format!("**{}**", attempt.happened),
+        };
+        table.row(&[&row.item, &expected, &happened, &attempt.detail]);
+        if !as_expected {
+            differences.push(format!(
+                "{}: {} ({}), not {expected}",
+                row.item, attempt.happened, attempt.detail
+            ));
+        }
+    }
+    for (item, attempt) in attempts {
+        if !rows.iter().any(|row| row.item == *item) {
+            table.row(&[item, "**nothing**", &attempt.happened, &attempt.detail]);
+            differences.push(format!(
+                "{item}: {} ({}), of which nothing is expected",
+                attempt.happened, attempt.detail
+            ));
+        }
+    }
+    table.note(&format!(
+        "{} attempts; {} that came out otherwise than expected.",
+        attempts.len(),
+        differences.len()
+    ));
+    table.write("adversary", "1-confinement")?;
+    Ok(differences)
+}

@@ -1,0 +1,50 @@
+//! Chance that can be had again: the seed is printed, and taken from the environment when it stands there.
+
+use std::time::Duration;
+
+/// The variable that gives the seed.
+const SEED: &str = "FEDICENSUS_CRASH_SEED";
+
+/// splitmix64: what it throws is told by its seed alone.
+#[derive(Debug)]
+pub(crate) struct Chance {
+    pub(crate) seed: u64,
+    state: u64,
+}
+
+impl Chance {
+    /// From the environment's seed, or another one each time. Both are printed.
+    pub(crate) fn new() -> Self {
+        let seed = std::env::var_os(SEED)
+            .and_then(|text| text.to_str()?.parse().ok())
+            .unwrap_or_else(|| {
+                use std::hash::{BuildHasher as _, RandomState};
+                RandomState::new().hash_one(SEED)
+            });
+        eprintln!("the kills are drawn with {SEED}={seed}");
+        Self { seed, state: seed }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// One of `0..below`.
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
+        self.next() % below.max(1)
+    }
+
+    /// One time of so many.
+    pub(crate) fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+
+    /// Less than `most`.
+    pub(crate) fn moment(&mut self, most: Duration) -> Duration {
+        Duration::from_micros(self.below(u64::try_from(most.as_micros()).unwrap_or(u64::MAX)))
+    }
+}

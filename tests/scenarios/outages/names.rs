@@ -1,0 +1,139 @@
+//! DNS fails, denies, or leads all names to one place.
+
+use tests::{Watch, World};
+
+use super::{SOON, Trouble, a_living_crowd, crowd, replace};
+
+const NAMES: &str = "lab/names";
+
+/// Every name leads to `place` from now on.
+fn all_lead_to(world: &World, place: &str) -> anyhow::Result<()> {
+    let text: String = crowd().map(|name| format!("{name} {place}\n")).collect();
+    replace(world, NAMES, &text)
+}
+
+async fn while_all_lead_to(world: &World, place: &str, trouble: Trouble) -> anyhow::Result<()> {
+    let sound = std::fs::read_to_string(world.path(NAMES))?;
+    trouble
+        .strikes(
+            world,
+            || all_lead_to(world, place),
+            || replace(world, NAMES, &sound),
+        )
+        .await
+}
+
+const RESOLVER: &str = "Does this machine's resolver answer";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_fails_or_denies_every_name_changes_no_state() -> anyhow::Result<()> {
+    let world = a_living_crowd().await?;
+    let dead = Trouble::nobody_lives("DNS answers SERVFAIL for all", &["dns ×", RESOLVER]);
+    while_all_lead_to(&world, "servfail", dead).await?;
+    let denies = Trouble::nobody_lives(
+        "DNS answers NXDOMAIN for all",
+        &["no_such_name ×", RESOLVER],
+    );
+    while_all_lead_to(&world, "nxdomain", denies).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_is_silent_or_leads_all_to_nobody_changes_no_state() -> anyhow::Result<()> {
+    let world = a_living_crowd().await?;
+    let silent = Trouble::nobody_lives("DNS does not answer at all", &["dns ×", RESOLVER]);
+    while_all_lead_to(&world, "timeout", silent).await?;
+    let nobody = Trouble::nobody_lives(
+        "DNS leads all names to one address where nobody listens",
+        &["unreachable ×", "Does this machine's network lead out?"],
+    );
+    while_all_lead_to(&world, "127.0.0.1 1", nobody).await
+}
+
+/// Living instances of another lab, at an address of their own; that lab plays none of the crowd.
+const ELSEWHERE: [&str; 6] = [
+    "mastodon.lab.test",
+    "pleroma.lab.test",
+    "takahe.lab.test",
+    "snac.lab.test",
+    "akkoma.lab.test",
+    "misskey.lab.test",
+];
+
+/// The nastiest of them: some live on and are witnesses all the time, looked up afresh, at the very address to which all are led.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> anyhow::Result<()> {
+    let second = lab::Lab::start(lab::Settings {
+        listen: ([127, 0, 0, 2], 0).into(),
+        ..lab::Settings::default()
+    })
+    .await?;
+    let place = format!("{} {}", second.address().ip(), second.address().port());
+    let mut options = super::options();
+    options.seeds.extend(ELSEWHERE.map(str::to_owned));
+    let mut world = World::prepare(options).await?;
+    let lives_there: String = ELSEWHERE.map(|name| format!("{name} {place}\n")).concat();
+    let sound = std::fs::read_to_string(world.path(NAMES))? + &lives_there;
+    replace(&world, NAMES, &sound)?;
+    let roots = world.lab().ca_pem().to_owned() + second.ca_pem();
+    replace(&world, "lab/ca.pem", &roots)?;
+    for role in [
+        tests::Role::Gateway,
+        tests::Role::Launcher,
+        tests::Role::Run,
+    ] {
+        world.begin(role).await?;
+    }
+    let everybody = || crowd().chain(ELSEWHERE.map(str::to_owned));
+    world
+        .until("all live, at both addresses", SOON, |world| {
+            let lives = |name: String| {
+                let verdict = world.verdict(&name)?;
+                anyhow::Ok(verdict.is_some_and(|(word, _)| word == "alive"))
+            };
+            everybody()
+                .map(lives)
+                .try_fold(true, |all, lives| Ok(all && lives?))
+        })
+        .await?;
+    let mut watch = Watch::begin(
+        &world,
+        "DNS leads all names to one living instance",
+        everybody(),
+    )?;
+    // Whoever else is heard of meanwhile is led there too.
+    replace(&world, NAMES, &format!("*.test {place}\n"))?;
+    // By then most have waited for two minutes, between witnesses all the time.
+    world
+        .until("failures were dropped without a witness", SOON, |world| {
+            let mut dropped = 0;
+            for name in crowd() {
+                let note = world.host(&name)?.and_then(|stored| stored.last_note);
+                dropped += u32::from(note.is_some_and(|note| note.starts_with("not counted")));
+            }
+            Ok(dropped > super::CROWD / 2 || !watch.wronged(world)?.is_empty())
+        })
+        .await?;
+    assert_eq!(watch.wronged(&world)?, Vec::<String>::new());
+    let witnesses = |world: &World| -> anyhow::Result<u32> {
+        let counts = ELSEWHERE.map(|name| world.host(name));
+        counts
+            .into_iter()
+            .map(|stored| Ok(stored?.map_or(0, |stored| stored.record.alive_count)))
+            .sum()
+    };
+    assert!(witnesses(&world)? >= 12, "they lived on meanwhile");
+    let says = [
+        "NOBODY BEARS WITNESS",
+        "Does this machine's resolver lead all names to one address?",
+    ];
+    world
+        .until("status tells of it", SOON, |world| {
+            let text = super::status_text(world)?;
+            Ok(says.iter().all(|words| text.contains(words)))
+        })
+        .await?;
+    assert_eq!(watch.wronged(&world)?, Vec::<String>::new());
+    watch.over(&world)?;
+    replace(&world, NAMES, &sound)?;
+    watch.recovers(&world, SOON).await
+}

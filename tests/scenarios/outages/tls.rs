@@ -1,0 +1,61 @@
+//! Every handshake fails: our clock, our roots, a firewall or a proxy.
+
+use lab::play::Handshake;
+use tests::World;
+
+use super::{Trouble, a_living_crowd, replace};
+
+const CLOCK: &str = "Is this machine's clock right?";
+
+async fn while_all_greet(world: &World, how: Handshake, trouble: Trouble) -> anyhow::Result<()> {
+    let play = |handshake| {
+        world.lab().play_crowd(handshake);
+        Ok(())
+    };
+    trouble
+        .strikes(world, || play(how), || play(Handshake::Sound))
+        .await
+}
+
+/// To a checker, certificates that have all run out and a clock that has run ahead are the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::Result<()> {
+    let world = a_living_crowd().await?;
+    let ahead = Trouble::nobody_lives(
+        "every certificate has run out, as to a clock a year ahead",
+        &["tls ×", CLOCK],
+    );
+    while_all_greet(&world, Handshake::Expired, ahead).await?;
+    let roots = world.lab().ca_pem().to_owned();
+    let foreign = lab::Lab::start(lab::Settings::default()).await?;
+    Trouble::nobody_lives("wrong trust roots", &["tls ×", CLOCK])
+        .strikes(
+            &world,
+            || replace(&world, "lab/ca.pem", foreign.ca_pem()),
+            || replace(&world, "lab/ca.pem", &roots),
+        )
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_at_every_address_and_resets_change_no_state() -> anyhow::Result<()> {
+    let world = a_living_crowd().await?;
+    let stranger = Trouble::nobody_lives(
+        "DNS leads all names to one address with another certificate",
+        &[
+            "tls ×",
+            "Does its resolver lead names to where they belong?",
+        ],
+    );
+    while_all_greet(&world, Handshake::WrongName, stranger).await?;
+    let resets =
+        Trouble::nobody_lives("a firewall resets every handshake", &["NOBODY LIVES since"]);
+    while_all_greet(&world, Handshake::Reset, resets).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_so_slow_that_all_time_out_changes_no_state() -> anyhow::Result<()> {
+    let world = a_living_crowd().await?;
+    let silent = Trouble::nobody_lives("every handshake times out", &["NOBODY LIVES since"]);
+    while_all_greet(&world, Handshake::Silent, silent).await
+}

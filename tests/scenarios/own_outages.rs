@@ -1,0 +1,180 @@
+//! Invariant I5, its second half: what of ours breaks, and for how long, changes nobody's state, loses no verdict, is said in words that help,
+//! neither spins nor floods a log, and is over by itself when it is over.
+
+mod clock;
+mod disk;
+mod engine;
+mod parts;
+mod real_engine;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Context;
+use tests::{Need, Options, Role, Watch, World};
+use tokio::time::Instant;
+
+/// For everything that has to come about: the machine may be busy.
+const SOON: Duration = Duration::from_secs(120);
+
+/// Living hosts: more than it takes to see that failing checks are no chance.
+const CROWD: u32 = 25;
+
+/// A day passes in ten seconds, and everybody is asked within it.
+const DIVISOR: u32 = 10_000;
+
+/// How long a fault goes on after it was said: some looks whether it is over.
+const HOLD: Duration = Duration::from_secs(8);
+
+/// Warnings and errors that a part may log while a fault lasts: those of the checks that ran into it, and some words.
+const COMPLAINTS_MAX: usize = 60;
+
+/// Share of a processor that the daemon may use while nothing can be checked.
+const IDLE_SHARE_MAX: f64 = 0.25;
+
+fn crowd() -> impl Iterator<Item = String> {
+    lab::crowd::Crowd::new(CROWD, 1).names()
+}
+
+fn options() -> Options {
+    let mut options = Options::new(&[]);
+    options.seeds = crowd().collect();
+    options.crowd = CROWD;
+    options.interval_divisor = DIVISOR;
+    options
+}
+
+async fn living(options: Options) -> anyhow::Result<World> {
+    let world = World::start(options).await?;
+    all_live(&world).await?;
+    Ok(world)
+}
+
+async fn all_live(world: &World) -> anyhow::Result<()> {
+    world
+        .until("the whole crowd lives and is published", SOON, |world| {
+            let counts = world.reader()?.counts()?;
+            let alive = counts
+                .by_state
+                .iter()
+                .any(|(state, count)| state.as_str() == "alive" && *count == u64::from(CROWD));
+            Ok(alive && world.nodes()?.len() == usize::try_from(CROWD)?)
+        })
+        .await
+}
+
+/// What `fedicensus status` tells an operator.
+fn status(world: &World) -> anyhow::Result<String> {
+    let output = world.command(&["status"])?;
+    Ok(format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// A fault that lasts, and all that must hold meanwhile and afterwards.
+struct Fault {
+    watch: Watch,
+    complained: [usize; 3],
+    began: Instant,
+}
+
+impl Fault {
+    /// It begins now.
+    fn begin(world: &World, name: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            watch: Watch::begin(world, name, crowd())?,
+            complained: PARTS.map(|part| complaints(world, part).len()),
+            began: Instant::now(),
+        })
+    }
+
+    /// `status` shows every one of these phrases, and the daemon's log one of them at least.
+    async fn is_said(&self, world: &World, phrases: &[&str]) -> anyhow::Result<()> {
+        let mut last = String::new();
+        let shown = world
+            .until("status says what is wrong", SOON, |world| {
+                last = status(world)?;
+                Ok(phrases.iter().all(|phrase| last.contains(phrase)))
+            })
+            .await;
+        shown.with_context(|| format!("{phrases:?} are not all in:\n{last}"))?;
+        world
+            .until("the log says so", SOON, |world| {
+                let log = complaints(world, Role::Run);
+                let mut new = log.iter().skip(self.complained[0]);
+                Ok(new.any(|line| phrases.iter().any(|phrase| line.contains(phrase))))
+            })
+            .await
+    }
+
+    /// It goes on for a while: nobody is wronged, nothing spins, no log is flooded.
+    async fn lasts(&self, world: &World) -> anyhow::Result<()> {
+        let (since, before) = (Instant::now(), world.usage(Role::Run));
+        world
+            .until("it has lasted", SOON, |_| Ok(since.elapsed() > HOLD))
+            .await?;
+        if let (Ok(before), Ok(after)) = (before, world.usage(Role::Run)) {
+            let share = after.since(before).cpu_seconds / since.elapsed().as_secs_f64();
+            anyhow::ensure!(share < IDLE_SHARE_MAX, "the daemon spins: {share:.2}");
+        }
+        self.is_borne(world)
+    }
+
+    fn is_borne(&self, world: &World) -> anyhow::Result<()> {
+        let wronged = self.watch.wronged(world)?;
+        anyhow::ensure!(wronged.is_empty(), "wronged: {wronged:#?}");
+        for (part, before) in PARTS.into_iter().zip(self.complained) {
+            let said = complaints(world, part);
+            let new = said.get(before..).unwrap_or_default();
+            anyhow::ensure!(
+                new.len() <= COMPLAINTS_MAX,
+                "{part:?} floods its log in {:?}: {new:#?}",
+                self.began.elapsed()
+            );
+        }
+        Ok(())
+    }
+
+    /// It is over: work goes on by itself, nothing is said to be wrong any more, and the list is whole.
+    async fn ends_well(mut self, world: &World) -> anyhow::Result<()> {
+        self.watch.over(world)?;
+        self.watch.recovers(world, SOON).await?;
+        world
+            .until("nothing is wrong any more", SOON, |world| {
+                let status = status(world)?;
+                Ok(!["OUTAGE", "DUMP ", "CLOCK", "NOT THERE", "TROUBLE"]
+                    .iter()
+                    .any(|word| status.contains(word)))
+            })
+            .await?;
+        let listed: BTreeSet<_> = world.nodes()?.into_iter().collect();
+        let missing: Vec<_> = crowd().filter(|name| !listed.contains(name)).collect();
+        anyhow::ensure!(missing.is_empty(), "not on the list: {missing:?}");
+        Ok(())
+    }
+}
+
+const PARTS: [Role; 3] = [Role::Run, Role::Gateway, Role::Launcher];
+
+fn complaints(world: &World, part: Role) -> Vec<String> {
+    world
+        .log(part)
+        .lines()
+        .filter(|line| line.contains(" WARN ") || line.contains(" ERROR "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether this is the run of the test in which it may mount disks. Says so when none can be mounted, and fails when one must.
+fn may_mount(test: &str) -> anyhow::Result<bool> {
+    let place = tests::disks::inside(test)?;
+    if place == tests::disks::Place::Impossible {
+        tests::skip(
+            Need::Privileges,
+            "no disk can be mounted here; that takes root and `unshare`",
+        );
+    }
+    Ok(place == tests::disks::Place::Inside)
+}

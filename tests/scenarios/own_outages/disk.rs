@@ -1,0 +1,210 @@
+//! Disks that are full or read-only, a database that is locked, moved away or replaced.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::*;
+use tests::Engine;
+
+/// Room for the database and its log, with some hundred KiB to spare.
+const DISK_KIB: u32 = 4096;
+
+fn with_a_disk(name: &'static str, kib: u32) -> Options {
+    Options {
+        engine: Engine::Process,
+        disks: vec![(name, kib)],
+        ..options()
+    }
+}
+
+/// Fills a disk to its last byte.
+fn fill(directory: &Path) -> anyhow::Result<PathBuf> {
+    let path = directory.join("filled-by-somebody");
+    let mut file = std::fs::File::create(&path)?;
+    for piece in [64 * 1024, 1024, 1] {
+        while file.write_all(&vec![0; piece]).is_ok() {}
+    }
+    Ok(path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
+    if !may_mount("own_outages::disk::a_full_disk_below_the_database_wrongs_nobody")? {
+        return Ok(());
+    }
+    let mut world = living(with_a_disk("data", DISK_KIB)).await?;
+    let fault = Fault::begin(&world, "disk of the database full")?;
+    // SQLite's log has room of its own from before, which is used up first.
+    let filled = fill(&world.path("data"))?;
+    let says = ["OUTAGE", "the database's disk is full: free some space"];
+    fault.is_said(&world, &says).await?;
+    fault.lasts(&world).await?;
+    std::fs::remove_file(&filled)?;
+    fault.ends_well(&world).await?;
+
+    let fault = Fault::begin(&world, "disk of the database full at a restart")?;
+    world.stop(Role::Run).await?;
+    let filled = fill(&world.path("data"))?;
+    let before = world.log(Role::Run).len();
+    world.begin(Role::Run).await?;
+    let said = |world: &World| {
+        let log = world.log(Role::Run);
+        log.get(before..).unwrap_or_default().to_owned()
+    };
+    world
+        .until("it says that the disk is full", SOON, |world| {
+            Ok(said(world).contains("full"))
+        })
+        .await?;
+    // Whether it can begin at all depends on what was left of its log; if not, whoever watches it starts it anew.
+    let gave_up = said(&world).contains("fedicensus: ");
+    if gave_up {
+        world.until_it_ended(Role::Run, SOON).await?;
+    }
+    std::fs::remove_file(&filled)?;
+    fault.is_borne(&world)?;
+    if gave_up {
+        world.begin(Role::Run).await?;
+    }
+    fault.ends_well(&world).await
+}
+
+/// A daemon that can't begin ends and says why; whoever watches it starts it again and again.
+async fn ends_and_says(world: &mut World, says: &str) -> anyhow::Result<()> {
+    let before = world.log(Role::Run).len();
+    world.begin(Role::Run).await?;
+    world.until_it_ended(Role::Run, SOON).await?;
+    let log = world.log(Role::Run);
+    let said = log.get(before..).unwrap_or_default();
+    anyhow::ensure!(said.contains(says), "{says:?} is not in: {said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Result<()> {
+    if !may_mount("own_outages::disk::a_full_disk_below_the_list_leaves_the_old_list_whole")? {
+        return Ok(());
+    }
+    let world = living(with_a_disk("public", 256)).await?;
+    let before = world.nodes()?;
+    let fault = Fault::begin(&world, "disk of the published files full")?;
+    let filled = fill(&world.path("public"))?;
+    let says = ["DUMP", "no room left for the new dump; free some space"];
+    fault.is_said(&world, &says).await?;
+    fault.lasts(&world).await?;
+    assert_eq!(world.nodes()?, before, "the old list stands");
+    std::fs::remove_file(&filled)?;
+    fault.ends_well(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
+    if !may_mount("own_outages::disk::a_full_disk_below_the_egress_wrongs_nobody")? {
+        return Ok(());
+    }
+    let world = living(with_a_disk("egress", 1024)).await?;
+    let fault = Fault::begin(&world, "disk of the egress directory full")?;
+    let filled = fill(&world.path("egress"))?;
+    let says = [
+        "OUTAGE",
+        "no egress can be made in",
+        "see that there is room",
+    ];
+    fault.is_said(&world, &says).await?;
+    fault.lasts(&world).await?;
+    let log = world.log(Role::Gateway);
+    let told = log.matches("no check can be given its way out").count();
+    assert_eq!(told, 1, "once, and not once a check: {log}");
+    std::fs::remove_file(&filled)?;
+    fault.ends_well(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_read_only_at_start_is_said_and_harms_nobody() -> anyhow::Result<()> {
+    if !may_mount("own_outages::disk::a_disk_that_is_read_only_at_start_is_said_and_harms_nobody")?
+    {
+        return Ok(());
+    }
+    let mut world = living(with_a_disk("data", DISK_KIB)).await?;
+    let fault = Fault::begin(&world, "database read-only at start")?;
+    world.stop(Role::Run).await?;
+    world.remount("data", "ro")?;
+    ends_and_says(&mut world, "mounted for writing").await?;
+    world.remount("data", "rw")?;
+    fault.is_borne(&world)?;
+    world.begin(Role::Run).await?;
+    fault.ends_well(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_somebody_locks_wrongs_nobody() -> anyhow::Result<()> {
+    let mut world = living(options()).await?;
+    let fault = Fault::begin(&world, "database locked by another process")?;
+    let holder = tests::program("examples/hold_lock")
+        .context("cargo build --package store --example hold_lock")?;
+    let mut holder = Command::new(holder)
+        .arg(world.path("data/census.db"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    let told = holder.stdout.take().context("piped")?;
+    BufReader::new(told).read_line(&mut line)?;
+    assert_eq!(line, "locked\n");
+    let says = [
+        "OUTAGE",
+        "the database is locked by another process: end what else writes it",
+    ];
+    fault.is_said(&world, &says).await?;
+    fault.lasts(&world).await?;
+
+    // And nobody can begin meanwhile.
+    world.kill(Role::Run)?;
+    ends_and_says(&mut world, "locked").await?;
+    drop(holder.stdin.take());
+    holder.wait()?;
+    world.begin(Role::Run).await?;
+    fault.ends_well(&world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_moved_away_loses_nothing() -> anyhow::Result<()> {
+    let mut world = living(options()).await?;
+    let (data, away) = (world.path("data"), world.path("data.away"));
+    let fault = Fault::begin(&world, "directory of the database gone")?;
+    std::fs::rename(&data, &away)?;
+    let log = || world.log(Role::Run);
+    world
+        .until("the daemon says so", SOON, |_| {
+            Ok(log().contains("the database is no longer at"))
+        })
+        .await?;
+    let since = Instant::now();
+    world
+        .until("it has lasted", SOON, |_| Ok(since.elapsed() > HOLD))
+        .await?;
+    std::fs::rename(&away, &data)?;
+    fault.is_borne(&world)?;
+    fault.ends_well(&world).await?;
+
+    // Another one in its place: the daemon ends, and the next life uses that one.
+    let copy = world.path("copy.db");
+    world.stop(Role::Run).await?;
+    std::fs::copy(world.path("data/census.db"), &copy)?;
+    world.begin(Role::Run).await?;
+    world
+        .until("the daemon runs", SOON, |world| {
+            Ok(world.command(&["health"])?.status.success())
+        })
+        .await?;
+    std::fs::rename(&copy, world.path("data/census.db"))?;
+    world.until_it_ended(Role::Run, SOON).await?;
+    assert!(world.log(Role::Run).contains("another database was put at"));
+    for name in ["data/census.db-wal", "data/census.db-shm"] {
+        // They belong to the other one.
+        std::fs::remove_file(world.path(name)).ok();
+    }
+    world.begin(Role::Run).await?;
+    all_live(&world).await
+}

@@ -1,0 +1,134 @@
+//! The engine stopped or refusing, and the checker's image missing or broken.
+//!
+//! The engine is the tests' own, which fails at will; `real_engine` tells of a real one.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::*;
+use tests::Engine;
+
+/// Over plain processes, whatever engine there is: a real one does not fail at will.
+fn over_processes() -> Options {
+    Options {
+        engine: Engine::Process,
+        ..options()
+    }
+}
+
+async fn while_the_engine(
+    world: &World,
+    trouble: &str,
+    name: &str,
+    says: &[&str],
+) -> anyhow::Result<()> {
+    let fault = Fault::begin(world, name)?;
+    let file = world.path("engine-trouble");
+    std::fs::write(&file, trouble)?;
+    fault.is_said(world, says).await?;
+    fault.lasts(world).await?;
+    std::fs::remove_file(&file)?;
+    fault.ends_well(world).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_is_gone_or_refuses_everything_wrongs_nobody() -> anyhow::Result<()> {
+    let world = living(over_processes()).await?;
+    let says = ["OUTAGE", "the engine can't be reached"];
+    while_the_engine(&world, "down", "engine stopped", &says).await?;
+    let says = ["OUTAGE", "the engine refused", "status 500"];
+    while_the_engine(&world, "every", "engine answers 500 to everything", &says).await
+}
+
+/// The engine says that it is there and runs nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_refuses_some_calls_wrongs_nobody() -> anyhow::Result<()> {
+    let world = living(over_processes()).await?;
+    for call in ["create", "start"] {
+        let says = ["OUTAGE", call, "status 500"];
+        let name = format!("engine answers 500 to every {call}");
+        while_the_engine(&world, call, &name, &says).await?;
+    }
+    Ok(())
+}
+
+/// A checker that can be taken away or broken.
+fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
+    let beside = world_directory.join("checker.new");
+    std::fs::write(&beside, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
+    Ok(std::fs::rename(&beside, world_directory.join("checker"))?)
+}
+
+/// What a sound checker is, as a script.
+fn sound() -> anyhow::Result<String> {
+    let test = std::env::current_exe()?;
+    let profile = test.ancestors().nth(2).context("target/PROFILE/deps")?;
+    let checker = profile.join("fedicensus-checker");
+    Ok(format!("exec {} \"$@\"", checker.display()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_missing_wrongs_nobody_and_is_found_when_it_is_there() -> anyhow::Result<()>
+{
+    let directory = tempfile::tempdir()?;
+    checker(directory.path(), &sound()?)?;
+    let mut options = over_processes();
+    let path = directory.path().join("checker");
+    options.checker = Some(path.display().to_string());
+    let world = living(options).await?;
+    let fault = Fault::begin(&world, "checker image missing")?;
+    std::fs::remove_file(&path)?;
+    let says = ["OUTAGE", "the engine has no image", "build it"];
+    fault.is_said(&world, &says).await?;
+    fault.lasts(&world).await?;
+    checker(directory.path(), &sound()?)?;
+    fault.ends_well(&world).await
+}
+
+/// A broken build never counts against hosts, however it breaks and however often it is mended and broken again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    checker(directory.path(), &sound()?)?;
+    let mut options = over_processes();
+    options.checker = Some(directory.path().join("checker").display().to_string());
+    let world = living(options).await?;
+    let broken = [
+        ("exits with 1 at once", "exit 1", "exit code 1"),
+        (
+            "prints garbage",
+            "head -c 3000 /dev/urandom",
+            "said nothing that we understand",
+        ),
+        (
+            "is of another version",
+            r#"echo '{"hello":{"protocol":2,"checker":"9.0.0"}}'; exec sleep 1"#,
+            "is the checker image of this version?",
+        ),
+        (
+            "crashes at start",
+            "echo 'panicked at main.rs' >&2; kill -SEGV $$",
+            "panicked at main.rs",
+        ),
+    ];
+    for (name, script, says) in broken {
+        let fault = Fault::begin(&world, &format!("checker image {name}"))?;
+        checker(directory.path(), script)?;
+        let says = [
+            "OUTAGE",
+            "checks in a row failed on our side",
+            "Build it anew",
+            says,
+        ];
+        fault.is_said(&world, &says).await?;
+        fault.lasts(&world).await?;
+        checker(directory.path(), &sound()?)?;
+        fault.ends_well(&world).await?;
+        for name in crowd() {
+            let stored = world.host(&name)?.context("known")?;
+            assert_eq!(stored.faults, 0, "{name}: a fault of ours was counted");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Gateway and launcher: killed, or there and not answering; the daemon's own control socket taken away.
+
+use super::*;
+
+async fn dies_and_comes_back(role: Role, socket: &str, says: &str) -> anyhow::Result<()> {
+    let mut world = living(options()).await?;
+    let fault = Fault::begin(&world, &format!("{} killed", name(role)))?;
+    world.kill(role)?;
+    std::fs::remove_file(world.path(socket))?;
+    let what_to_do = "start it; its own log says why it ended";
+    fault.is_said(&world, &["OUTAGE", says, what_to_do]).await?;
+    fault.lasts(&world).await?;
+    world.begin(role).await?;
+    fault.ends_well(&world).await?;
+
+    let fault = Fault::begin(&world, &format!("{} hangs", name(role)))?;
+    world.freeze(role)?;
+    fault
+        .is_said(&world, &["OUTAGE", "if it hangs, start it anew"])
+        .await?;
+    fault.lasts(&world).await?;
+    world.thaw(role)?;
+    fault.ends_well(&world).await
+}
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::Gateway => "gateway",
+        Role::Launcher => "launcher",
+        Role::Run => "orchestrator",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
+    let says = "gateway: the gateway is not there";
+    dies_and_comes_back(Role::Gateway, "sockets/gateway.sock", says).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launcher_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
+    let says = "launcher: the launcher can't be reached";
+    dies_and_comes_back(Role::Launcher, "sockets/launcher.sock", says).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_socket_that_is_taken_away_is_made_anew() -> anyhow::Result<()> {
+    let world = living(options()).await?;
+    let fault = Fault::begin(&world, "control socket taken away")?;
+    std::fs::remove_file(world.path("data/control.sock"))?;
+    world
+        .until("the daemon answers again", SOON, |world| {
+            Ok(world.command(&["health"])?.status.success())
+        })
+        .await?;
+    let said = complaints(&world, Role::Run);
+    assert!(
+        said.iter()
+            .any(|line| line.contains("the control socket was taken away")),
+        "{said:?}"
+    );
+    fault.is_borne(&world)?;
+    fault.ends_well(&world).await
+}

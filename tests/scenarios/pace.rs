@@ -1,0 +1,93 @@
+//! Invariant I8 over real processes: a crowd of names at one address costs it no more than its pace, and all of them are checked in the end.
+//!
+//! Ten thousand names at the real settings take more than a day: `orchestrator/src/daemon/crowds.rs` tells that in fake time.
+
+use std::time::Duration;
+
+use lab::crowd::Crowd;
+use lab::request_log::{self, Entry};
+use tests::{Engine, Options, World};
+
+/// Lives at the same address, and proves by it that it is asked at the faster pace: what is promised before keeps to the slower one.
+const FIRST: &str = "dying.lab.test";
+
+/// All at 127.0.0.1, due at once.
+const CROWD: u32 = 120;
+
+/// Of two seconds between two checks in one /24 it leaves 250 milliseconds, of ten at an address where nobody was proven 1250.
+const PACE_DIVISOR: u32 = 8;
+const BLOCK_PACE: Duration = Duration::from_millis(250);
+
+/// Checks that were dialled before a window and ask in it: the daemon's `opens_max`.
+const UNDER_WAY: usize = 16;
+
+const WINDOW: Duration = Duration::from_secs(10);
+
+const SOON: Duration = Duration::from_secs(240);
+
+/// When each check asked its first question, in ms.
+fn checks(world: &World) -> anyhow::Result<Vec<u64>> {
+    let entries: Vec<Entry> = request_log::entries(&world.path("lab/requests.ndjson"))?;
+    let mut moments: Vec<_> = entries
+        .into_iter()
+        .filter(|entry| entry.path == "/robots.txt")
+        .map(|entry| entry.ms)
+        .collect();
+    moments.sort_unstable();
+    Ok(moments)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_at_one_address_is_checked_at_its_pace_and_to_the_last() -> anyhow::Result<()> {
+    let mut options = Options::new(&[FIRST]);
+    // It is the gateway that paces; containers would only be slower than it.
+    options.engine = Engine::Process;
+    options.crowd = CROWD;
+    options
+        .settings
+        .push(("lab_pace_divisor", PACE_DIVISOR.to_string()));
+    let world = World::start(options).await?;
+    world
+        .until("an instance is proven there", SOON, |world| {
+            Ok(world
+                .verdict(FIRST)?
+                .is_some_and(|(word, _)| word == "alive"))
+        })
+        .await?;
+    let names: Vec<_> = Crowd::new(CROWD, 1).names().collect();
+    let arguments: Vec<_> = ["add"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str))
+        .collect();
+    let added = world.command(&arguments)?;
+    assert!(added.status.success(), "{added:?}");
+    world
+        .until("the whole crowd lives", SOON, |world| {
+            let counts = world.reader()?.counts()?;
+            let alive = counts
+                .by_state
+                .iter()
+                .filter(|(state, _)| state.as_str() == "alive");
+            Ok(alive.map(|(_, count)| count).sum::<u64>() > u64::from(CROWD))
+        })
+        .await?;
+    let moments = checks(&world)?;
+    assert_eq!(moments.len(), usize::try_from(CROWD)? + 1, "one check each");
+    let window = u64::try_from(WINDOW.as_millis())?;
+    let most = moments
+        .iter()
+        .map(|start| {
+            let end = start + window;
+            moments
+                .iter()
+                .filter(|at| (*start..end).contains(at))
+                .count()
+        })
+        .max()
+        .unwrap_or_default();
+    let allowed = usize::try_from(WINDOW.as_millis() / BLOCK_PACE.as_millis())? + 1 + UNDER_WAY;
+    let took = moments.last().unwrap_or(&0) - moments.first().unwrap_or(&0);
+    eprintln!("{CROWD} checks in {took} ms, at most {most} of {allowed} in {WINDOW:?}");
+    assert!(most <= allowed, "{most} checks within {WINDOW:?}");
+    Ok(())
+}

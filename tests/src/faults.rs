@@ -1,0 +1,274 @@
+//! The fault table: what was taken away from a census, how long, and what came of it (invariant I5).
+//!
+//! A story begins a [`Watch`] over hosts while all is well, plays its fault, calls [`Watch::over`], and lets [`Watch::recovers`] wait, judge and
+//! write the row. Stories that judge by themselves write a [`Row`]. Rows are kept apart as files, because stories run beside each other and in
+//! several programs; `target/tables/faults.md` is made anew from all of them each time.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use store::Stored;
+use tokio::time::Instant;
+
+use crate::World;
+use crate::tables::directory;
+
+/// Verdicts that the store keeps a host.
+const HISTORY_MAX: usize = 10;
+
+/// A line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What was played, in a few words.
+    pub fault: String,
+    /// How long.
+    pub lasted: Duration,
+    /// Hosts whose state changed through it.
+    pub states_changed_wrongly: usize,
+    /// Verdicts that were there before and are no more.
+    pub verdicts_lost: usize,
+    /// Work went on without anybody's hand.
+    pub recovered: bool,
+}
+
+impl Row {
+    /// Writes the row into the table, and fails when it tells of harm. Red rows are written as well.
+    ///
+    /// # Errors
+    /// When somebody was harmed, or the table can't be written.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        write(&directory()?, self)?;
+        if self.states_changed_wrongly > 0 || self.verdicts_lost > 0 || !self.recovered {
+            bail!("harm done: {self:?}");
+        }
+        Ok(())
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "| {} | {:.1} s | {} | {} | {} |\n",
+            self.fault,
+            self.lasted.as_secs_f64(),
+            self.states_changed_wrongly,
+            self.verdicts_lost,
+            if self.recovered { "yes" } else { "NO" }
+        )
+    }
+}
+
+/// Hosts as they were before a fault.
+#[derive(Debug)]
+pub struct Watch {
+    fault: String,
+    began: Instant,
+    lasted: Option<Duration>,
+    before: BTreeMap<String, Stored>,
+    /// How often each host had lived when the fault was over.
+    lived_by_its_end: BTreeMap<String, u32>,
+}
+
+impl Watch {
+    /// Remembers all that is known of `names`; the fault begins now.
+    ///
+    /// # Errors
+    /// When one of them is not known, or the database can't be read.
+    pub fn begin(
+        world: &World,
+        fault: &str,
+        names: impl IntoIterator<Item = String>,
+    ) -> anyhow::Result<Self> {
+        let mut before = BTreeMap::new();
+        for name in names {
+            let stored = world.host(&name)?.with_context(|| name.clone())?;
+            before.insert(name, stored);
+        }
+        if before.is_empty() {
+            bail!("nobody to watch during: {fault}");
+        }
+        Ok(Self {
+            fault: fault.to_owned(),
+            began: Instant::now(),
+            lasted: None,
+            before,
+            lived_by_its_end: BTreeMap::new(),
+        })
+    }
+
+    /// Hosts that are now in another state than before, or got a verdict of another kind since, with what is said of them.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn wronged(&self, world: &World) -> anyhow::Result<Vec<String>> {
+        self.each(world, wrong)
+    }
+
+    /// Hosts that a verdict is missing of.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn lost(&self, world: &World) -> anyhow::Result<Vec<String>> {
+        self.each(world, loss)
+    }
+
+    /// The fault ends now.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn over(&mut self, world: &World) -> anyhow::Result<()> {
+        self.lasted = Some(self.began.elapsed());
+        for name in self.before.keys() {
+            let stored = world.host(name)?.with_context(|| name.clone())?;
+            self.lived_by_its_end
+                .insert(name.clone(), stored.record.alive_count);
+        }
+        Ok(())
+    }
+
+    /// Waits until every host has lived again since the fault was over, and settles the row.
+    ///
+    /// # Errors
+    /// When somebody was wronged, a verdict was lost, or work did not go on in time.
+    pub async fn recovers(self, world: &World, within: Duration) -> anyhow::Result<()> {
+        let lasted = self.lasted.context("the fault was never over")?;
+        let waited = world
+            .until("everybody has lived again", within, |world| {
+                self.all_lived_since(world)
+            })
+            .await;
+        let (wronged, lost) = (self.wronged(world)?, self.lost(world)?);
+        let settled = Row {
+            fault: self.fault,
+            lasted,
+            states_changed_wrongly: wronged.len(),
+            verdicts_lost: lost.len(),
+            recovered: waited.is_ok(),
+        }
+        .settle();
+        waited?;
+        settled.with_context(|| format!("wronged: {wronged:#?}, lost: {lost:#?}"))
+    }
+
+    fn all_lived_since(&self, world: &World) -> anyhow::Result<bool> {
+        for (name, count) in &self.lived_by_its_end {
+            let stored = world.host(name)?.with_context(|| name.clone())?;
+            if stored.record.alive_count <= *count {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn each(
+        &self,
+        world: &World,
+        judge: impl Fn(&Stored, &Stored) -> Option<String>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut found = Vec::new();
+        for (name, before) in &self.before {
+            let text = match world.host(name)? {
+                Some(after) => judge(before, &after),
+                None => Some("it is gone altogether".to_owned()),
+            };
+            found.extend(text.map(|text| format!("{name}: {text}")));
+        }
+        Ok(found)
+    }
+}
+
+/// How many verdicts came after the newest of `before`; all of them, when that has been pushed out.
+fn newer(before: &Stored, after: &Stored) -> usize {
+    before
+        .history
+        .first()
+        .and_then(|newest| after.history.iter().position(|entry| entry == newest))
+        .unwrap_or(after.history.len())
+}
+
+fn wrong(before: &Stored, after: &Stored) -> Option<String> {
+    let (was, is) = (before.record.state.name(), after.record.state.name());
+    let ordinary = before.history.first().map(|entry| entry.verdict.as_str());
+    let odd = after
+        .history
+        .iter()
+        .take(newer(before, after))
+        .find(|entry| ordinary.is_some_and(|verdict| verdict != entry.verdict));
+    (was != is || odd.is_some()).then(|| format!("{was:?} became {is:?}, {odd:?}"))
+}
+
+fn loss(before: &Stored, after: &Stored) -> Option<String> {
+    let kept = after
+        .history
+        .get(newer(before, after)..)
+        .unwrap_or_default();
+    let full = after.history.len() >= HISTORY_MAX;
+    let whole = before.history.starts_with(kept) && (full || kept.len() == before.history.len());
+    let counted = after.record.alive_count >= before.record.alive_count;
+    (!whole || !counted).then(|| format!("{:?} became {:?}", before.history, after.history))
+}
+
+fn write(tables: &Path, row: &Row) -> anyhow::Result<()> {
+    let rows = tables.join("faults");
+    fs::create_dir_all(&rows)?;
+    let name: String = row
+        .fault
+        .chars()
+        .map(|letter| {
+            if letter.is_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    // One program after the other, or the last to rename could be the first to have looked.
+    let turn = File::create(tables.join("faults.lock"))?;
+    turn.lock()?;
+    fs::write(rows.join(name), row.line())?;
+    let mut lines = BTreeMap::new();
+    for entry in fs::read_dir(&rows)? {
+        let path = entry?.path();
+        lines.insert(path.clone(), fs::read_to_string(path)?);
+    }
+    let head = "| fault | how long | states changed wrongly | verdicts lost | recovered without help |\n|---|---|---|---|---|\n";
+    let table: String = std::iter::once(head.to_owned())
+        .chain(lines.into_values())
+        .collect();
+    let beside = tables.join("faults.md.new");
+    fs::write(&beside, table)?;
+    Ok(fs::rename(beside, tables.join("faults.md"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(fault: &str) -> Row {
+        Row {
+            fault: fault.to_owned(),
+            lasted: Duration::from_millis(2500),
+            states_changed_wrongly: 0,
+            verdicts_lost: 0,
+            recovered: true,
+        }
+    }
+
+    #[test]
+    fn each_fault_has_one_row_and_the_latest_word() {
+        let tables = tempfile::tempdir().unwrap();
+        for fault in ["no network", "DNS: dead", "no network"] {
+            write(tables.path(), &row(fault)).unwrap();
+        }
+        let text = fs::read_to_string(tables.path().join("faults.md")).unwrap();
+        let lines: Vec<_> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "| DNS: dead | 2.5 s | 0 | 0 | yes |",
+                "| no network | 2.5 s | 0 | 0 | yes |"
+            ]
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! What a story needs that not every machine has: without it the story is skipped, says so, and fails where it must not be skipped.
+
+/// What may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// A container engine; required by `FEDICENSUS_E2E=required`.
+    Engine,
+    /// Root and some programs, for namespaces, firewalls and disks; required by `FEDICENSUS_E2E=required` and `FEDICENSUS_PRIVILEGES=required`.
+    Privileges,
+}
+
+/// Says that a story is skipped.
+///
+/// # Panics
+/// When what it needs is required.
+#[expect(
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "only tests call it: this is how they tell what is missing, or must not be"
+)]
+pub fn skip(need: Need, why: &str) {
+    let required =
+        |variable: &str| std::env::var_os(variable).is_some_and(|value| value == "required");
+    let must_not_be = required("FEDICENSUS_E2E")
+        || (need == Need::Privileges && required("FEDICENSUS_PRIVILEGES"));
+    if must_not_be {
+        panic!("this must not be skipped here: {why}");
+    }
+    eprintln!("skipped: {why}");
+}

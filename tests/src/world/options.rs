@@ -1,0 +1,116 @@
+//! How a world is made, and the settings that come of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The image that real engines run, and that stand-ins are laid over.
+pub const CHECKER_IMAGE: &str = "localhost/fedicensus-checker:latest";
+
+/// What runs the checks.
+#[derive(Debug, Clone)]
+pub enum Engine {
+    /// Plain processes.
+    Process,
+    /// The engine behind this socket.
+    Socket(PathBuf),
+}
+
+impl Engine {
+    /// The engine that the environment names in `FEDICENSUS_LAB_ENGINE`; plain processes when it names none.
+    pub fn from_environment() -> Self {
+        std::env::var_os("FEDICENSUS_LAB_ENGINE")
+            .map_or(Self::Process, |socket| Self::Socket(socket.into()))
+    }
+}
+
+/// How a world is made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What runs the checks.
+    pub engine: Engine,
+    /// Living instances beside the personas.
+    pub crowd: u32,
+    /// Names to begin with.
+    pub seeds: Vec<String>,
+    /// Names known to live.
+    pub canaries: Vec<String>,
+    /// All intervals are divided by it.
+    pub interval_divisor: u32,
+    /// The checker's program (plain processes) or image (an engine), when it is not the product's.
+    pub checker: Option<String>,
+    /// Further settings.
+    pub settings: Vec<(&'static str, String)>,
+    /// Directories that get a disk of their own, of so many KiB: see [`crate::disks`]. With plain processes only, since no engine would see them.
+    pub disks: Vec<(&'static str, u32)>,
+}
+
+impl Options {
+    /// Two days an hour, and whatever engine and checker the environment names (`FEDICENSUS_LAB_ENGINE`, `FEDICENSUS_LAB_CHECKER`).
+    pub fn new(seeds: &[&str]) -> Self {
+        Self {
+            engine: Engine::from_environment(),
+            crowd: 0,
+            seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
+            canaries: Vec::new(),
+            interval_divisor: 50,
+            checker: std::env::var_os("FEDICENSUS_LAB_CHECKER")
+                .and_then(|checker| checker.into_string().ok()),
+            settings: Vec::new(),
+            disks: Vec::new(),
+        }
+    }
+}
+
+/// The settings of every part, as variables of its environment.
+pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<String, String> {
+    let path = |name: &str| directory.join(name).display().to_string();
+    let engine_socket = match &options.engine {
+        Engine::Process => String::from("/nonexistent"),
+        Engine::Socket(socket) => socket.display().to_string(),
+    };
+    let checker_image = options
+        .checker
+        .clone()
+        .unwrap_or_else(|| CHECKER_IMAGE.to_owned());
+    let settings = [
+        ("contact", "https://lab.test/".to_owned()),
+        ("seeds", options.seeds.join(",")),
+        ("canaries", options.canaries.join(",")),
+        ("data_dir", path("data")),
+        ("public_dir", path("public")),
+        ("egress_dir", path("egress")),
+        ("gateway_socket", path("sockets/gateway.sock")),
+        ("launcher_socket", path("sockets/launcher.sock")),
+        ("engine_socket", engine_socket),
+        ("checker_image", checker_image),
+        ("instance", instance(directory)),
+        // For Podman, whose machine is this one; Docker is sent it.
+        (
+            "seccomp_path",
+            concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../crates/launcher/src/seccomp.json"
+            )
+            .to_owned(),
+        ),
+        ("lab_names_file", path("lab/names")),
+        ("lab_extra_ca", path("lab/ca.pem")),
+        ("lab_allow_private", "true".to_owned()),
+        ("lab_reserved_suffixes", "true".to_owned()),
+        ("lab_pace_divisor", "1000000".to_owned()),
+        ("lab_interval_divisor", options.interval_divisor.to_string()),
+    ];
+    settings
+        .into_iter()
+        .chain(options.settings.iter().cloned())
+        .map(|(key, value)| (format!("FEDICENSUS_{}", key.to_uppercase()), value))
+        .collect()
+}
+
+/// Worlds beside each other must not reap each other's containers.
+fn instance(directory: &Path) -> String {
+    directory.file_name().map_or_else(
+        || "fedicensus-test".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
