@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use census::state::{Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use lab::crowd::Crowd;
@@ -35,7 +36,8 @@ async fn among_the_living(hosts: &[&str]) -> anyhow::Result<World> {
 }
 
 fn stored(world: &World, host: &str) -> anyhow::Result<Stored> {
-    Ok(world.host(host)?.expect("a seed is known"))
+    // There is a moment at which the database is there and the seeds are not.
+    world.host(host)?.context("a seed is not known yet")
 }
 
 async fn until_state(world: &World, host: &str, state: StateName) -> anyhow::Result<Stored> {
