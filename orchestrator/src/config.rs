@@ -27,6 +27,9 @@ const OPENS_PER_CHECK_MAX: u64 = 8;
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
 
+/// The last of the 1024 categories that `SELinux` policies have.
+const SELINUX_CATEGORY_MAX: u32 = 1023;
+
 /// Port of a resolver that is given without one.
 const DNS_PORT: u16 = 53;
 
@@ -330,6 +333,7 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
             seccomp: Some(launcher::spec::SeccompProfile::ours(
                 values.parse("seccomp_path", whole_path_or_none)?,
             )),
+            selinux_level: values.parse("selinux_level", selinux_level)?,
             ..launcher::spec::Confinement::default()
         },
         ..launcher::Settings::default()
@@ -517,6 +521,31 @@ fn label(text: &str) -> Result<String, String> {
     } else {
         Err("must be 1 to 63 letters, digits, `-`, `_` or `.`".to_owned())
     }
+}
+
+/// One level with two categories, as engines give each container one. Two different ones, the lesser first, so that a level has one form:
+/// the services are given it by a text in another file, and it must be the same.
+fn selinux_level(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.strip_prefix("s0:c")
+        .and_then(|categories| categories.split_once(",c"))
+        .and_then(|(lesser, greater)| Some((category(lesser)?, category(greater)?)))
+        .filter(|(lesser, greater)| lesser < greater)
+        .map(|_| Some(text.to_owned()))
+        .ok_or_else(|| {
+            format!(
+                "must be `s0:cN,cM` with N less than M and M at most {SELINUX_CATEGORY_MAX}, such as `s0:c640,c641`"
+            )
+        })
+}
+
+/// A category's number, in the one way in which it is written.
+fn category(text: &str) -> Option<u32> {
+    text.parse()
+        .ok()
+        .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
 }
 
 /// A header's value must stay one line of printable ASCII.

@@ -104,6 +104,11 @@ pub const SETTINGS: &[Setting] = &[
         "Whole path, on the engine's machine, of a file with what `fedicensus seccomp-profile` prints: Podman takes the list of system calls that a check may make from there and nowhere else. Docker is sent it and needs none (launcher only).",
     ),
     setting(
+        "selinux_level",
+        "",
+        "SELinux level of the checks' containers, `s0:cN,cM`: the same as that of the gateway, whose sockets they use, or SELinux keeps them apart. The shipped compose file and Quadlet units give all parts `s0:c640,c641`; without SELinux it changes nothing; empty: a level of its own for each check (launcher only).",
+    ),
+    setting(
         "instance",
         "fedicensus",
         "Label value that tells this census's containers from another's on the same engine; letters, digits, `-`, `_`, `.`.",
