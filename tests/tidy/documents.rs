@@ -1,10 +1,10 @@
-//! What documents name is there: paths, and the tests that hold a promise.
+//! What documents name is there: paths, commands, variables, and the tests that hold a promise.
 
 use std::collections::BTreeSet;
 
-use crate::tree::{none, read, root, rust_files};
+use crate::tree::{files, none, read, root, rust_files};
 
-/// Documents that make promises.
+/// Documents at the top that make promises; all below [`FOLDERS_OF_DOCUMENTS`] do.
 const DOCUMENTS: [&str; 4] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -12,16 +12,20 @@ const DOCUMENTS: [&str; 4] = [
     "SECURITY.md",
 ];
 
+/// Folders whose documents make promises.
+const FOLDERS_OF_DOCUMENTS: [&str; 4] = ["docs", "deploy", "migrations", "tests"];
+
+/// Where a variable of ours is read or handed on, beside the documents that name it.
+const FOLDERS_OF_VARIABLES: [&str; 5] = ["orchestrator", "deploy", "lab", "tests", "xtask"];
+
 /// A test is named by a statement: that many words at least.
 const WORDS_OF_A_TEST_MIN: usize = 4;
 
 #[test]
 fn paths_that_documents_name_exist() {
     let mut breaches = Vec::new();
-    for document in DOCUMENTS {
-        let Ok(text) = std::fs::read_to_string(root().join(document)) else {
-            continue;
-        };
+    for document in documents() {
+        let text = read(&document);
         for path in paths_named(&text) {
             if !root().join(&path).exists() {
                 breaches.push(format!("{document} names {path}"));
@@ -43,10 +47,8 @@ fn markdown_code_and_links_are_taken_for_paths_only_when_they_look_like_ours() {
 fn tests_that_documents_name_exist() {
     let all: String = rust_files().iter().map(|path| read(path)).collect();
     let mut breaches = Vec::new();
-    for document in DOCUMENTS {
-        let Ok(text) = std::fs::read_to_string(root().join(document)) else {
-            continue;
-        };
+    for document in documents() {
+        let text = read(&document);
         for test in tests_named(&text) {
             if !all.contains(&format!("fn {test}(")) {
                 breaches.push(format!("{document} names {test}"));
@@ -54,6 +56,115 @@ fn tests_that_documents_name_exist() {
         }
     }
     none("documents name tests that aren't there", &breaches);
+}
+
+/// An operator who types what a document says must not learn from the program that there is no such thing.
+#[test]
+fn commands_and_variables_that_documents_name_exist() {
+    let commands = commands(&read("orchestrator/src/cli.rs"));
+    assert!(commands.contains("opt-out"), "{commands:?}");
+    let mut places = vec![read("compose.yaml"), read("docs/settings.md")];
+    for folder in FOLDERS_OF_VARIABLES {
+        for path in files(folder, "") {
+            if !path.ends_with(".md") {
+                places.extend(std::fs::read_to_string(root().join(path)));
+            }
+        }
+    }
+    let mut breaches = Vec::new();
+    for document in documents() {
+        let text = read(&document);
+        for command in commands_named(&text).difference(&commands) {
+            breaches.push(format!("{document} names fedicensus {command}"));
+        }
+        for variable in variables_named(&text) {
+            if !places.iter().any(|place| place.contains(&variable)) {
+                breaches.push(format!("{document} names {variable}"));
+            }
+        }
+    }
+    none("documents name what the programs don't know", &breaches);
+}
+
+#[test]
+fn words_after_the_programs_name_are_taken_for_commands_and_capitals_for_variables() {
+    let text = "`fedicensus opt-out HOST`\n\n    podman exec -it fedicensus-web /fedicensus no-such-one\n\n`fedicensus --help`, the\n`fedicensus` label; FEDICENSUS_NO_SUCH, `FEDICENSUS_LAB_…`";
+    let expect = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let named: BTreeSet<String> = expect(&["opt-out", "no-such-one"]);
+    assert_eq!(commands_named(text), named);
+    let named: BTreeSet<String> = expect(&["FEDICENSUS_NO_SUCH", "FEDICENSUS_LAB_"]);
+    assert_eq!(variables_named(text), named);
+    let cli = "enum Other {\n    Not,\n}\nenum Command {\n    /// Run\n    Run,\n    /// Leave\n    OptOut {\n        host: Host,\n    },\n}\n";
+    let commands_there: BTreeSet<String> = expect(&["run", "opt-out"]);
+    assert_eq!(commands(cli), commands_there);
+}
+
+/// The paths of all documents that make promises.
+fn documents() -> Vec<String> {
+    let mut found: Vec<_> = DOCUMENTS.map(str::to_owned).into();
+    for folder in FOLDERS_OF_DOCUMENTS {
+        found.extend(files(folder, ".md"));
+    }
+    found
+}
+
+/// The commands that the command line declares: the variants of its enum, as they are typed.
+fn commands(cli: &str) -> BTreeSet<String> {
+    let variants = cli
+        .split_once("enum Command {\n")
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .map_or("", |(variants, _)| variants);
+    variants
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+        .map(|line| {
+            let name: String = line
+                .chars()
+                .take_while(char::is_ascii_alphanumeric)
+                .collect();
+            let mut typed = String::new();
+            for letter in name.chars() {
+                if letter.is_ascii_uppercase() && !typed.is_empty() {
+                    typed.push('-');
+                }
+                typed.push(letter.to_ascii_lowercase());
+            }
+            typed
+        })
+        .collect()
+}
+
+/// What stands behind `fedicensus` or `/fedicensus` in code, on the same line, and reads like a command.
+fn commands_named(text: &str) -> BTreeSet<String> {
+    let blocks = text.lines().filter_map(|line| line.strip_prefix("    "));
+    let spans = text
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    blocks
+        .chain(spans)
+        .flat_map(|code| {
+            let words: Vec<_> = code.split_whitespace().collect();
+            words
+                .windows(2)
+                .filter(|pair| matches!(pair, ["fedicensus" | "/fedicensus", _]))
+                .filter_map(|pair| pair.get(1).map(|word| (*word).to_owned()))
+                .collect::<Vec<_>>()
+        })
+        .filter(|word| {
+            word.bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
+                && !word.starts_with('-')
+        })
+        .collect()
+}
+
+/// Environment variables of ours.
+fn variables_named(text: &str) -> BTreeSet<String> {
+    text.split(|letter: char| !(letter == '_' || letter.is_ascii_uppercase()))
+        .filter(|word| word.starts_with("FEDICENSUS_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
