@@ -88,9 +88,9 @@ fn commands_and_variables_that_documents_name_exist() {
 
 #[test]
 fn words_after_the_programs_name_are_taken_for_commands_and_capitals_for_variables() {
-    let text = "`fedicensus opt-out HOST`\n\n    podman exec -it fedicensus-web /fedicensus no-such-one\n\n`fedicensus --help`, the\n`fedicensus` label; FEDICENSUS_NO_SUCH, `FEDICENSUS_LAB_…`";
+    let text = "`fedicensus opt-out HOST`\n\n    podman exec -it fedicensus-web /fedicensus no-such-one\n    podman run localhost/fedicensus-orchestrator:latest nor-such\n\n`fedicensus --help`, the\n`fedicensus` label; FEDICENSUS_NO_SUCH, `FEDICENSUS_LAB_…`";
     let expect = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let named: BTreeSet<String> = expect(&["opt-out", "no-such-one"]);
+    let named: BTreeSet<String> = expect(&["opt-out", "no-such-one", "nor-such"]);
     assert_eq!(commands_named(text), named);
     let named: BTreeSet<String> = expect(&["FEDICENSUS_NO_SUCH", "FEDICENSUS_LAB_"]);
     assert_eq!(variables_named(text), named);
@@ -135,7 +135,7 @@ fn commands(cli: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands behind `fedicensus` or `/fedicensus` in code, on the same line, and reads like a command.
+/// What stands behind the program's or its image's name in code, on the same line, and reads like a command.
 fn commands_named(text: &str) -> BTreeSet<String> {
     let blocks = text.lines().filter_map(|line| line.strip_prefix("    "));
     let spans = text
@@ -147,8 +147,16 @@ fn commands_named(text: &str) -> BTreeSet<String> {
             let words: Vec<_> = code.split_whitespace().collect();
             words
                 .windows(2)
-                .filter(|pair| matches!(pair, ["fedicensus" | "/fedicensus", _]))
-                .filter_map(|pair| pair.get(1).map(|word| (*word).to_owned()))
+                .filter_map(|pair| match pair {
+                    [program, word]
+                        if *program == "fedicensus"
+                            || *program == "/fedicensus"
+                            || program.starts_with("localhost/fedicensus-orchestrator") =>
+                    {
+                        Some((*word).to_owned())
+                    }
+                    _ => None,
+                })
                 .collect::<Vec<_>>()
         })
         .filter(|word| {
