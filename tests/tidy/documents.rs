@@ -37,8 +37,14 @@ fn paths_that_documents_name_exist() {
 
 #[test]
 fn markdown_code_and_links_are_taken_for_paths_only_when_they_look_like_ours() {
-    let text = "See `crates/store/src/writer.rs`, [settings](docs/settings.md#top), `lab/up --add FILE`, `a/b`, https://x/lab/y, `/data`.";
-    let expect = ["crates/store/src/writer.rs", "docs/settings.md", "lab/up"].map(str::to_owned);
+    let text = "See `crates/store/src/writer.rs`, [settings](docs/settings.md#top), `lab/up --add FILE`, `a/b`, https://x/lab/y, `/data`.\n\n    ENGINE=x deploy/build lab/z\n";
+    let expect = [
+        "crates/store/src/writer.rs",
+        "deploy/build",
+        "docs/settings.md",
+        "lab/up",
+    ]
+    .map(str::to_owned);
     assert_eq!(paths_named(text).into_iter().collect::<Vec<_>>(), expect);
 }
 
@@ -197,7 +203,7 @@ fn tests_named(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands in backticks or in a link's parentheses and begins with one of our folders.
+/// What stands in backticks, in a link's parentheses or as the program in a block of code, and begins with one of our folders.
 fn paths_named(text: &str) -> BTreeSet<String> {
     let folders: BTreeSet<String> = [
         "orchestrator",
@@ -215,8 +221,13 @@ fn paths_named(text: &str) -> BTreeSet<String> {
     .iter()
     .map(|folder| format!("{folder}/"))
     .collect();
+    let programs = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter_map(|code| code.split_whitespace().find(|word| !word.contains('=')));
     text.split(['`', '(', ')'])
         .filter_map(|piece| piece.split_whitespace().next())
+        .chain(programs)
         .map(|piece| {
             piece
                 .split('#')
