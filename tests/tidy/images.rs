@@ -1,6 +1,6 @@
-//! What the Containerfiles, compose.yaml and the workspace say of each other.
+//! What the Containerfiles, compose.yaml, the Quadlet units and the workspace say of each other.
 
-use crate::tree::{manifests, none, read};
+use crate::tree::{files, manifests, none, read};
 
 const CONTAINERFILES: [&str; 3] = [
     "Containerfile.checker",
@@ -87,4 +87,61 @@ fn the_base_image_has_the_pinned_toolchain() {
         workflow.contains(&format!("rustup toolchain install {channel}")),
         "the workflow does not install Rust {channel}"
     );
+}
+
+/// One part at another level could use nobody's socket where SELinux is in force, which is nowhere that tests run.
+#[test]
+fn all_parts_and_checks_have_one_selinux_level() {
+    let compose = read("compose.yaml");
+    let (_, rest) = compose
+        .split_once("FEDICENSUS_SELINUX_LEVEL: ${FEDICENSUS_SELINUX_LEVEL:-")
+        .expect("the launcher is told the level");
+    let level = rest.split('}').next().unwrap_or_default();
+    let option = format!("\"label=level:${{FEDICENSUS_SELINUX_LEVEL:-{level}}}\"");
+    let mut breaches = Vec::new();
+    for file in ["compose.yaml", "deploy/compose.lab.yaml"] {
+        for (service, options) in security_options(&read(file)) {
+            let right = match service.as_str() {
+                // Mounts nothing and talks to nobody.
+                "checker-image" => !options.contains("label="),
+                "launcher" => options.contains("\"label=disable\""),
+                _ => options.contains(&option),
+            };
+            if !right {
+                breaches.push(format!("{file}, {service}: {options}"));
+            }
+        }
+    }
+    for unit in files("deploy/quadlet", ".container") {
+        let text = read(&unit);
+        let wanted = if unit.ends_with("launcher.container") {
+            vec![
+                "SecurityLabelDisable=true".to_owned(),
+                format!("Environment=FEDICENSUS_SELINUX_LEVEL={level}"),
+            ]
+        } else {
+            vec![format!("SecurityLabelLevel={level}")]
+        };
+        let has = |line: &String| text.lines().any(|found| found == line);
+        if !wanted.iter().all(has) {
+            breaches.push(format!("{unit} has not {}", wanted.join(", ")));
+        }
+    }
+    none("other levels", &breaches);
+}
+
+/// Each service of a compose file with its `security_opt`.
+fn security_options(compose: &str) -> Vec<(String, String)> {
+    let mut service = "";
+    let mut found = Vec::new();
+    for line in compose.lines() {
+        let depth = line.len() - line.trim_start().len();
+        if let (2, Some(name)) = (depth, line.trim().strip_suffix(':')) {
+            service = name;
+        } else if let Some(options) = line.strip_prefix("    security_opt: ") {
+            found.push((service.to_owned(), options.to_owned()));
+        }
+    }
+    assert!(!found.is_empty(), "no security options");
+    found
 }
