@@ -1,0 +1,69 @@
+# What every step below steps/ begins with: `. "$PAYLOAD/lib.sh"`. Runs in the virtual machine as the user `ci`.
+#
+# PAYLOAD is the folder with this file, the steps and each step's pieces ($PAYLOAD/pieces/NAME); what a step leaves in RESULTS comes out of the
+# machine. A line that begins with `ok ` or `FAILED ` counts as one finding. A step ends with `finish`; one that stops before has failed.
+# The machine is emulated and some fifteen times slower than the real one: waits are generous, and no rate is ever asserted.
+# shellcheck shell=bash
+set -euo pipefail
+
+STEP=$(basename "$0")
+export ENGINE_SOCKET=$XDG_RUNTIME_DIR/podman/podman.sock
+# Where a step may write.
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/$STEP.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+trap 'echo "FAILED $STEP: line $LINENO, \`$BASH_COMMAND\`"' ERR
+
+ok() {
+    printf 'ok %s\n' "$*"
+}
+
+failed() {
+    printf 'FAILED %s\n' "$*"
+}
+
+say() {
+    printf '   %s\n' "$*"
+}
+
+# expect TEXT COMMAND…: one finding, by whether the command ends with 0. Its output is shown when it doesn't.
+expect() {
+    local text=$1
+    shift
+    if "$@" >"$WORK/expect" 2>&1; then
+        ok "$text"
+    else
+        failed "$text: \`$*\`"
+        tail -n 20 "$WORK/expect"
+    fi
+}
+
+# within SECONDS TEXT COMMAND…: one finding, by whether the command ends with 0 at last
+within() {
+    local seconds=$1 text=$2 begin=$SECONDS
+    shift 2
+    until "$@" >"$WORK/within" 2>&1; do
+        if ((SECONDS - begin >= seconds)); then
+            failed "$text: not within $seconds s: \`$*\`"
+            tail -n 20 "$WORK/within"
+            return 0
+        fi
+        sleep 1
+    done
+    ok "$text (after $((SECONDS - begin)) s)"
+}
+
+# none TEXT COMMAND…: one finding, that the command prints nothing
+none() {
+    local text=$1 found
+    shift
+    found=$("$@" 2>&1) || true
+    if [[ -z $found ]]; then
+        ok "$text"
+    else
+        failed "$text: $found"
+    fi
+}
+
+finish() {
+    printf 'end of %s\n' "$STEP"
+}
