@@ -4,6 +4,7 @@
 //! 3 a part that was asked for is not there or not healthy.
 
 mod ask;
+mod copies;
 mod roles;
 mod show;
 
@@ -103,6 +104,16 @@ enum Command {
         /// Even when it holds less than 70 % of the last one's names
         #[arg(long)]
         force: bool,
+    },
+    /// Copy the database while it is in use, into one file
+    Backup {
+        /// The new file; `-` for standard output, where no terminal may be (exec -T)
+        file: PathBuf,
+    },
+    /// Put a backup, or the copy kept before an upgrade, in the database's place; the daemon must be stopped
+    Restore {
+        /// The file; `-` for standard input
+        file: PathBuf,
     },
     /// Say whether a part works, for health checks
     Health {
@@ -244,6 +255,8 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
         Command::OptOut { host, by, undo } => ask::opt_out(config, host, by, undo).await,
         Command::Dump { force } => ask::dump(config, force).await,
+        Command::Backup { file } => copies::backup(config, &file),
+        Command::Restore { file } => copies::restore(config, &file),
         Command::Health { part } => show::health(config, part).await,
         Command::Settings { .. } | Command::SeccompProfile | Command::Completions { .. } => Ok(OK),
     }

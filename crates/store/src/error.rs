@@ -1,6 +1,6 @@
 //! What can go wrong with the database, a variant a cause.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::Host;
@@ -31,7 +31,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A newer version of this program has migrated it.
-    #[error("the database {path} has schema {found}, this program knows {known} at most: use the newer version again, or restore the copy made before the upgrade", path = .path.display())]
+    #[error("the database {path} has schema {found}, made by a newer version; this one, {version}, knows {known} at most and leaves it as it is: use the newer version again, or {back}", path = .path.display(), version = env!("CARGO_PKG_VERSION"), back = way_back(.copy.as_deref()))]
     Newer {
         /// The file.
         path: PathBuf,
@@ -39,6 +39,8 @@ pub enum OpenError {
         found: i64,
         /// Ours.
         known: i64,
+        /// The newest copy beside it that this program can use.
+        copy: Option<PathBuf>,
     },
     /// It has not been migrated yet, and a reader does not migrate.
     #[error("the database {path} has schema {found}, this program needs {known}: start the daemon once, which migrates it", path = .path.display())]
@@ -55,6 +57,19 @@ pub enum OpenError {
     NotADatabase {
         /// The file.
         path: PathBuf,
+    },
+    /// No copy could be kept before a migration; the database is as it was.
+    #[error("can't keep a copy of the database {path} before it is migrated from schema {from} to {to}; it is as it was", path = .path.display())]
+    Copy {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        from: i64,
+        /// Ours.
+        to: i64,
+        /// What went wrong.
+        #[source]
+        source: CopyError,
     },
     /// A migration failed; the database is as it was.
     #[error("can't migrate the database {path}; it is as it was", path = .path.display())]
@@ -79,6 +94,85 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+}
+
+fn way_back(copy: Option<&Path>) -> String {
+    copy.map_or_else(
+        || {
+            "restore a backup that was made before the upgrade (there is no copy beside it)"
+                .to_owned()
+        },
+        |copy| {
+            format!(
+                "go back to the copy that was made before the upgrade with `fedicensus restore {}`",
+                copy.display()
+            )
+        },
+    )
+}
+
+/// Why a database can't be copied, or a copy can't take its place. Each says what to do.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    /// The database itself can't be opened.
+    #[error(transparent)]
+    Open(Box<OpenError>),
+    /// There is a file of that name.
+    #[error("{path} is there already: name another file, or move that one away", path = .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The copy's disk is full.
+    #[error("no room for the copy: it takes up to {mebibytes} MiB in {folder}; free that much, or move older copies and backups away from there", folder = .folder.display())]
+    NoRoom {
+        /// Where it was to lie.
+        folder: PathBuf,
+        /// The database's size.
+        mebibytes: i64,
+    },
+    /// A file can't be made or written.
+    #[error("can't write {path}: {reason} (in a container, only the data directory can be written)", path = .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system or SQLite said.
+        reason: String,
+    },
+    /// What was to be copied, or put back, can't be read or written to its end.
+    #[error("the copy broke off")]
+    Stream(#[source] std::io::Error),
+    /// It is a database with something wrong in it, or only the beginning of one.
+    #[error("it is damaged or not whole ({0}): take another copy")]
+    Damaged(String),
+    /// It is another program's, or no database at all.
+    #[error("it is no census database")]
+    NotACensus,
+    /// It is of a newer schema.
+    #[error(
+        "it has schema {found}, made by a newer version; this one knows {known} at most: use the newer version, or an older copy"
+    )]
+    Newer {
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+}
+
+impl From<OpenError> for CopyError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}
+
+impl CopyError {
+    pub(crate) fn unwritable(path: &Path, reason: &dyn std::error::Error) -> Self {
+        Self::Unwritable {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
 }
 
 /// Why a request to the open database failed. Whatever it was, nothing of the request was written.

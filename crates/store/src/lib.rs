@@ -5,6 +5,8 @@
 //!
 //! A failure in here is a fault of ours and never counts against a host (invariant I5).
 
+pub mod backup;
+mod copy;
 mod dumps;
 pub mod error;
 mod forgotten;
@@ -13,11 +15,13 @@ mod hosts;
 mod migrate;
 pub mod open;
 pub mod reader;
+mod upgrade;
 pub mod writer;
 
+pub use backup::{Copied, backup, backup_into, replaced, restore};
 pub use census::state::StateName;
 pub use dumps::DumpRecord;
-pub use error::{OpenError, StoreError};
+pub use error::{CopyError, OpenError, StoreError};
 pub use hosts::add::{Added, AddedAs, Candidate};
 pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};

@@ -7,14 +7,46 @@ use rusqlite_migration::{M, Migrations};
 
 const STEPS: &[M<'static>] = &[M::up(include_str!("../../../migrations/0001_hosts.sql"))];
 
-const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
+/// The schema of this program.
+pub(crate) static SCHEMA: Schema = Schema {
+    migrations: Migrations::from_slice(STEPS),
+    steps: STEPS.len(),
+};
 
 /// "Fedi" in ASCII: what the first step writes into the file's header.
 const APPLICATION_ID: i64 = 0x4665_6469;
 
-/// The schema that this program knows: how many steps there are.
-pub(crate) fn known_version() -> i64 {
-    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+/// The steps to a schema. Tests have longer ones than the program has.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    migrations: Migrations<'static>,
+    steps: usize,
+}
+
+impl Schema {
+    /// One that begins with the program's own and goes on.
+    #[cfg(test)]
+    pub(crate) fn with_further(further: Vec<M<'static>>) -> Self {
+        let mut steps = STEPS.to_vec();
+        steps.extend(further);
+        Self {
+            steps: steps.len(),
+            migrations: Migrations::new(steps),
+        }
+    }
+
+    /// Its version: how many steps there are.
+    pub(crate) fn version(&self) -> i64 {
+        i64::try_from(self.steps).unwrap_or(i64::MAX)
+    }
+
+    /// Takes the steps that are missing, all in one transaction.
+    pub(crate) fn to_latest(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<(), rusqlite_migration::Error> {
+        self.migrations.to_latest(connection)
+    }
 }
 
 /// Whose database it is.
@@ -46,26 +78,21 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Takes the steps that are missing, each in a transaction of its own.
-pub(crate) fn to_latest(connection: &mut Connection) -> Result<(), rusqlite_migration::Error> {
-    MIGRATIONS.to_latest(connection)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_step_applies_to_an_empty_database() {
-        assert_eq!(MIGRATIONS.validate(), Ok(()));
+        assert_eq!(SCHEMA.migrations.validate(), Ok(()));
     }
 
     #[test]
     fn a_migrated_database_is_told_from_an_empty_and_a_foreign_one() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert_eq!(look(&connection), Ok(Found::Empty));
-        to_latest(&mut connection).unwrap();
-        assert_eq!(look(&connection), Ok(Found::Census(known_version())));
+        SCHEMA.to_latest(&mut connection).unwrap();
+        assert_eq!(look(&connection), Ok(Found::Census(SCHEMA.version())));
         let foreign = Connection::open_in_memory().unwrap();
         foreign
             .execute_batch("CREATE TABLE bookmarks (url TEXT)")

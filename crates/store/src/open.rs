@@ -8,12 +8,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::migrate::{self, Found};
+use crate::migrate::{self, Found, SCHEMA, Schema};
 use crate::reader::Reader;
+use crate::upgrade::{self, Moment};
 use crate::writer::{self, Writer, WriterThread};
-use crate::{OpenError, StoreError};
+use crate::{OpenError, StoreError, copy};
 
 /// How long to wait for another process that holds the write lock, such as a backup or somebody's `sqlite3`: a checkpoint takes well under a
 /// second, and a check's slot waits meanwhile.
@@ -82,21 +84,25 @@ impl Store {
     }
 }
 
-/// What tests make shorter.
+/// What tests make shorter, longer, or stop at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) busy_wait: Duration,
+    pub(crate) schema: &'static Schema,
+    pub(crate) at: fn(Moment),
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self {
             busy_wait: BUSY_WAIT,
+            schema: &SCHEMA,
+            at: |_moment| {},
         }
     }
 }
 
-/// Opens the database for writing; creates it from nothing, and takes the migrations that are missing.
+/// Opens the database for writing; creates it from nothing, and takes the migrations that are missing, after a copy was kept.
 ///
 /// # Errors
 /// A variant a cause, with what to do about it; nothing was changed then.
@@ -109,6 +115,36 @@ pub fn open(path: &Path) -> Result<Store, OpenError> {
 /// # Errors
 /// A variant a cause; a missing database and one that has not been migrated yet among them, since a reader changes neither.
 pub fn open_read_only(path: &Path) -> Result<Reader, OpenError> {
+    open_read_only_tuned(path, &SCHEMA)
+}
+
+pub(crate) fn open_read_only_tuned(path: &Path, schema: &Schema) -> Result<Reader, OpenError> {
+    let (connection, found) = open_to_look(path)?;
+    let known = schema.version();
+    match found {
+        Found::Census(found) if found == known => Ok(Reader::new(connection)),
+        Found::Census(found) if found > known => Err(newer(path, found, known)),
+        Found::Census(found) => Err(older(path, found, known)),
+        Found::Empty => Err(older(path, 0, known)),
+        Found::Foreign => Err(foreign(path)),
+    }
+}
+
+/// Opens a census of any schema for copying it.
+pub(crate) fn open_for_copy(path: &Path) -> Result<Connection, OpenError> {
+    let (connection, found) = open_to_look(path)?;
+    match found {
+        Found::Census(_) => {}
+        Found::Empty | Found::Foreign => return Err(foreign(path)),
+    }
+    // SQLite counts the file that it copies into among the writes; the database itself is open for reading only.
+    connection
+        .pragma_update(None, "query_only", false)
+        .map_err(|error| explain(path, error))?;
+    Ok(connection)
+}
+
+fn open_to_look(path: &Path) -> Result<(Connection, Found), OpenError> {
     match path.try_exists() {
         Ok(true) => {}
         Ok(false) => {
@@ -118,30 +154,31 @@ pub fn open_read_only(path: &Path) -> Result<Reader, OpenError> {
         Err(error) => return Err(unwritable(path, &error)),
     }
     let connection = read_only(path, BUSY_WAIT).map_err(|error| explain(path, error))?;
-    let known = migrate::known_version();
-    match migrate::look(&connection).map_err(|error| explain(path, error))? {
-        Found::Census(found) if found == known => Ok(Reader::new(connection)),
-        Found::Census(found) if found > known => Err(newer(path, found)),
-        Found::Census(found) => Err(older(path, found)),
-        Found::Empty => Err(older(path, 0)),
-        Found::Foreign => Err(foreign(path)),
-    }
+    let found = migrate::look(&connection).map_err(|error| explain(path, error))?;
+    Ok((connection, found))
 }
 
 pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError> {
     let lock = lock(path)?;
     let mut connection = read_write(path, tuning).map_err(|error| explain(path, error))?;
-    // Looked at before the journal mode is set, which writes: another program's file is left as it is.
-    match migrate::look(&connection).map_err(|error| explain(path, error))? {
+    // Looked at before anything is written, the journal mode among it: what is not for us is left as it is.
+    let found = migrate::look(&connection).map_err(|error| explain(path, error))?;
+    let known = tuning.schema.version();
+    match found {
         Found::Foreign => return Err(foreign(path)),
-        Found::Census(found) if found > migrate::known_version() => return Err(newer(path, found)),
+        Found::Census(found) if found > known => return Err(newer(path, found, known)),
         Found::Census(_) | Found::Empty => {}
     }
     make_durable(&connection).map_err(|error| explain(path, error))?;
-    migrate::to_latest(&mut connection).map_err(|error| OpenError::Migration {
-        path: path.to_owned(),
-        source: Box::new(error),
-    })?;
+    copy::clear(path);
+    match found {
+        Found::Census(found) if found < known => {
+            upgrade::upgrade(&mut connection, path, found, &tuning)?;
+        }
+        Found::Census(_) | Found::Empty | Found::Foreign => {
+            make_schema(&mut connection, path, tuning.schema)?;
+        }
+    }
     let identity = identity(path).map_err(|error| unwritable(path, &error))?;
     let thread = writer::start(connection).map_err(OpenError::Thread)?;
     Ok(Store {
@@ -152,13 +189,23 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
     })
 }
 
+/// For a new database. One that has its schema already is as it was.
+fn make_schema(connection: &mut Connection, path: &Path, schema: &Schema) -> Result<(), OpenError> {
+    schema
+        .to_latest(connection)
+        .map_err(|error| OpenError::Migration {
+            path: path.to_owned(),
+            source: Box::new(error),
+        })
+}
+
 fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     let metadata = std::fs::metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and check the same hosts twice.
-fn lock(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = OpenOptions::new()
@@ -187,12 +234,15 @@ fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;
+    // Else closing one that is refused would move its log into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
 
 /// Readers don't block the writer (write-ahead log), and what is committed survives a power cut (`synchronous = FULL` syncs the log at each commit;
 /// `NORMAL` would lose the last commits).
 fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -237,19 +287,20 @@ fn unwritable(path: &Path, reason: &dyn std::error::Error) -> OpenError {
     }
 }
 
-fn newer(path: &Path, found: i64) -> OpenError {
+fn newer(path: &Path, found: i64, known: i64) -> OpenError {
     OpenError::Newer {
         path: path.to_owned(),
         found,
-        known: migrate::known_version(),
+        known,
+        copy: upgrade::usable_copy(path, known),
     }
 }
 
-fn older(path: &Path, found: i64) -> OpenError {
+fn older(path: &Path, found: i64, known: i64) -> OpenError {
     OpenError::Older {
         path: path.to_owned(),
         found,
-        known: migrate::known_version(),
+        known,
     }
 }
 

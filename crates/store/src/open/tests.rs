@@ -13,11 +13,11 @@ fn a_database_is_made_from_nothing_and_opens_again() {
     for _ in 0..2 {
         let store = open(&path(&dir)).unwrap();
         let version = store.reader().unwrap().schema_version().unwrap();
-        assert_eq!(version, migrate::known_version());
+        assert_eq!(version, SCHEMA.version());
         store.close();
     }
     let reader = open_read_only(&path(&dir)).unwrap();
-    assert_eq!(reader.schema_version().unwrap(), migrate::known_version());
+    assert_eq!(reader.schema_version().unwrap(), SCHEMA.version());
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn what_is_committed_is_synced_and_readers_are_not_blocked() {
     let dir = TempDir::new().unwrap();
     let mut connection = read_write(&path(&dir), Tuning::default()).unwrap();
     make_durable(&connection).unwrap();
-    migrate::to_latest(&mut connection).unwrap();
+    SCHEMA.to_latest(&mut connection).unwrap();
     let text =
         |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, String>(0));
     let number =

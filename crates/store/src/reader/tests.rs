@@ -9,7 +9,7 @@ const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
 fn reader() -> Reader {
     let mut connection = Connection::open_in_memory().unwrap();
-    migrate::to_latest(&mut connection).unwrap();
+    migrate::SCHEMA.to_latest(&mut connection).unwrap();
     Reader::new(connection)
 }
 

@@ -31,6 +31,7 @@ impl Census {
         let dir = TempDir::new().unwrap();
         let tuning = Tuning {
             busy_wait: Duration::from_millis(20),
+            ..Tuning::default()
         };
         let store = open_tuned(&dir.path().join("census.db"), tuning).unwrap();
         let writer = store.writer();

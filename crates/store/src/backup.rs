@@ -1,0 +1,132 @@
+//! Backups, and putting them back.
+//!
+//! In: a database, which may be in use, or a file that was one. Out: one file that holds all of it; or the file in the database's place. Refused:
+//! writing over a file; putting back what is damaged, no census or of a newer schema; putting anything back while another process writes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Seek as _, Write};
+use std::path::{Path, PathBuf};
+
+use crate::copy::{self, Beside};
+use crate::open::{Tuning, lock};
+use crate::{CopyError, open};
+
+/// What was copied or put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Its schema.
+    pub schema: i64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Writes all that is committed now into a new file. The database may be in use, and of an older or a newer schema.
+///
+/// # Errors
+/// A variant a cause; there is no such file then.
+pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
+    if to.symlink_metadata().is_ok() {
+        return Err(CopyError::Exists {
+            path: to.to_owned(),
+        });
+    }
+    let (beside, copied) = copy_beside(database, to)?;
+    beside.put(to)?;
+    Ok(copied)
+}
+
+/// The same, into a stream. While it is made, the copy lies beside the database.
+///
+/// # Errors
+/// A variant a cause; what has been written until then is not whole, and is refused by [`restore`].
+pub fn backup_into(database: &Path, out: &mut dyn Write) -> Result<Copied, CopyError> {
+    let (mut beside, copied) = copy_beside(database, database)?;
+    let file = beside.file();
+    file.rewind()
+        .and_then(|()| io::copy(file, out))
+        .and_then(|_bytes| out.flush())
+        .map_err(CopyError::Stream)?;
+    Ok(copied)
+}
+
+fn copy_beside(database: &Path, place: &Path) -> Result<(Beside, Copied), CopyError> {
+    let connection = open::open_for_copy(database)?;
+    let beside = Beside::new(place)?;
+    beside.fill(&connection)?;
+    let schema = beside.check()?;
+    let copied = measured(beside, schema)?;
+    Ok(copied)
+}
+
+fn measured(mut beside: Beside, schema: i64) -> Result<(Beside, Copied), CopyError> {
+    let bytes = beside.file().metadata().map_err(CopyError::Stream)?.len();
+    Ok((beside, Copied { schema, bytes }))
+}
+
+/// Puts a backup in the database's place. What was there is kept beside it ([`replaced`]); a former one of those is removed.
+///
+/// # Errors
+/// A variant a cause; the database is as it was then.
+pub fn restore(database: &Path, from: &mut dyn Read) -> Result<Copied, CopyError> {
+    restore_tuned(database, from, &Tuning::default())
+}
+
+pub(crate) fn restore_tuned(
+    database: &Path,
+    from: &mut dyn Read,
+    tuning: &Tuning,
+) -> Result<Copied, CopyError> {
+    let _lock = lock(database)?;
+    copy::clear(database);
+    let mut beside = Beside::new(database)?;
+    io::copy(from, beside.file()).map_err(CopyError::Stream)?;
+    let schema = beside.check()?;
+    let known = tuning.schema.version();
+    if schema > known {
+        return Err(CopyError::Newer {
+            found: schema,
+            known,
+        });
+    }
+    let (beside, copied) = measured(beside, schema)?;
+    put_aside(database).map_err(|error| CopyError::unwritable(database, &error))?;
+    beside.put(database)?;
+    Ok(copied)
+}
+
+/// Where the database is kept that a backup took the place of.
+pub fn replaced(database: &Path) -> PathBuf {
+    with(database, ".replaced")
+}
+
+/// Gives the database that is there a second name, and takes its log away, which would be applied to whatever file takes its place.
+///
+/// The database keeps its own name until then: after a crash there is one, and no daemon makes an empty one.
+fn put_aside(database: &Path) -> io::Result<()> {
+    let kept = replaced(database);
+    for end in ["", "-wal"] {
+        absent_is_fine(fs::remove_file(with(&kept, end)))?;
+    }
+    absent_is_fine(fs::hard_link(database, &kept))?;
+    absent_is_fine(fs::rename(with(database, "-wal"), with(&kept, "-wal")))?;
+    absent_is_fine(fs::remove_file(with(database, "-shm")))?;
+    absent_is_fine(fs::remove_file(with(database, "-journal")))?;
+    copy::sync_folder(database)
+}
+
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

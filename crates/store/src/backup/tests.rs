@@ -1,0 +1,179 @@
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{OpenError, Store, open, open_read_only};
+
+fn path(dir: &TempDir) -> PathBuf {
+    dir.path().join("census.db")
+}
+
+fn host(name: &str) -> Host {
+    Host::parse(&format!("{name}.example")).unwrap()
+}
+
+async fn add(store: &Store, name: &str) {
+    let added = store.writer().add_now(vec![host(name)], Timestamp(1)).await;
+    added.unwrap();
+}
+
+fn knows(path: &Path, name: &str) -> bool {
+    let reader = open_read_only(path).unwrap();
+    reader.record(&host(name)).unwrap().is_some()
+}
+
+fn half_made(dir: &TempDir) -> Vec<String> {
+    let mut names = copy::names(&path(dir));
+    names.retain(|name| name.starts_with('.'));
+    names
+}
+
+#[tokio::test]
+async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "before").await;
+    let kept = dir.path().join("monday.db");
+    let copied = backup(&path(&dir), &kept).unwrap();
+    let mut streamed = Vec::new();
+    backup_into(&path(&dir), &mut streamed).unwrap();
+    assert_eq!(copied.bytes, fs::metadata(&kept).unwrap().len());
+    assert_eq!(fs::read(&kept).unwrap(), streamed);
+    assert_eq!(half_made(&dir), Vec::<String>::new());
+    add(&store, "after").await;
+    // Not while somebody writes.
+    let refused = restore(&path(&dir), &mut streamed.as_slice()).unwrap_err();
+    assert!(
+        matches!(&refused, CopyError::Open(open) if matches!(**open, OpenError::InUse { .. })),
+        "{refused:?}"
+    );
+    store.close();
+
+    assert_eq!(
+        restore(&path(&dir), &mut streamed.as_slice()).unwrap(),
+        copied
+    );
+    assert!(knows(&path(&dir), "before") && !knows(&path(&dir), "after"));
+    assert!(knows(&replaced(&path(&dir)), "after"));
+    // It is an ordinary database again, and can go on.
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "later").await;
+    assert_eq!(
+        store.reader().unwrap().damage().unwrap(),
+        Vec::<String>::new()
+    );
+}
+
+/// What a power cut leaves: the last verdicts stand in the log alone, and it would be applied to any file that is put beside it.
+#[tokio::test]
+async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "before").await;
+    let mut backup = Vec::new();
+    backup_into(&path(&dir), &mut backup).unwrap();
+    add(&store, "after").await;
+    let cut = TempDir::new().unwrap();
+    for end in ["", "-wal"] {
+        fs::copy(with(&path(&dir), end), with(&path(&cut), end)).unwrap();
+    }
+    store.close();
+    restore(&path(&cut), &mut backup.as_slice()).unwrap();
+    assert!(knows(&path(&cut), "before") && !knows(&path(&cut), "after"));
+    let reader = open_read_only(&path(&cut)).unwrap();
+    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
+    assert!(knows(&replaced(&path(&cut)), "after"));
+}
+
+#[tokio::test]
+async fn a_backup_is_put_where_there_is_no_database() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "before").await;
+    let mut backup = Vec::new();
+    backup_into(&path(&dir), &mut backup).unwrap();
+    let new = TempDir::new().unwrap();
+    restore(&path(&new), &mut backup.as_slice()).unwrap();
+    assert!(knows(&path(&new), "before"));
+    assert!(!replaced(&path(&new)).exists());
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let dir = TempDir::new().unwrap();
+    open(&path(&dir)).unwrap().close();
+    let letter = dir.path().join("letter");
+    fs::write(&letter, "Dear aunt").unwrap();
+    let refused = backup(&path(&dir), &letter).unwrap_err();
+    assert!(matches!(refused, CopyError::Exists { .. }), "{refused:?}");
+    assert_eq!(fs::read_to_string(&letter).unwrap(), "Dear aunt");
+    let nowhere = dir.path().join("nowhere").join("backup");
+    let refused = backup(&path(&dir), &nowhere).unwrap_err();
+    assert!(
+        matches!(refused, CopyError::Unwritable { .. }),
+        "{refused:?}"
+    );
+    let missing = backup(&dir.path().join("missing.db"), &nowhere).unwrap_err();
+    assert!(matches!(missing, CopyError::Open(_)), "{missing:?}");
+}
+
+#[tokio::test]
+async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "before").await;
+    let mut good = Vec::new();
+    backup_into(&path(&dir), &mut good).unwrap();
+    store.close();
+    let before = fs::read(path(&dir)).unwrap();
+    let refuse = |bytes: &[u8]| {
+        let refused = restore(&path(&dir), &mut &*bytes).unwrap_err();
+        assert_eq!(fs::read(path(&dir)).unwrap(), before);
+        assert_eq!(half_made(&dir), Vec::<String>::new());
+        assert!(!replaced(&path(&dir)).exists());
+        refused
+    };
+    for left in [good.len() - 1, good.len() - 4096, 8192, 4096] {
+        let refused = refuse(&good[..left]);
+        assert!(
+            matches!(refused, CopyError::Damaged(_)),
+            "{left}: {refused:?}"
+        );
+    }
+    let mut spoilt = good.clone();
+    let len = spoilt.len();
+    spoilt[len / 2..len / 2 + 4096].fill(0xA5);
+    let refused = refuse(&spoilt);
+    assert!(matches!(refused, CopyError::Damaged(_)), "{refused:?}");
+    for no_census in [&b""[..], b"Dear aunt", &[b'a'; 10_000]] {
+        let refused = refuse(no_census);
+        assert!(matches!(refused, CopyError::NotACensus), "{refused:?}");
+    }
+    let newer = dir.path().join("newer.db");
+    fs::write(&newer, &good).unwrap();
+    let connection = Connection::open(&newer).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let refused = refuse(&fs::read(&newer).unwrap());
+    assert!(
+        matches!(refused, CopyError::Newer { found: 99, .. }),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn what_a_crash_left_of_a_copy_is_cleared_and_one_in_the_making_is_not() {
+    let dir = TempDir::new().unwrap();
+    let left = dir.path().join(".fedicensus-copy.0123456789abcdef.new");
+    fs::write(&left, "SQLite format 3").unwrap();
+    let other = dir.path().join(".hidden");
+    fs::write(&other, "somebody's").unwrap();
+    let mut making = Beside::new(&path(&dir)).unwrap();
+    making.file().write_all(b"SQLite").unwrap();
+    open(&path(&dir)).unwrap().close();
+    assert!(!left.exists());
+    assert!(other.exists());
+    assert_eq!(half_made(&dir).len(), 2);
+}
