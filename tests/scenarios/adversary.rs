@@ -7,4 +7,5 @@
 mod confinement;
 mod expected;
 mod standin;
+mod targets;
 mod wire;

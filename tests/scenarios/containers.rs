@@ -1,89 +1,59 @@
 //! What only containers promise: §4 of the design in force, limits that bite, an engine that comes and goes.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::{Value, json};
-use tests::{Engine, Need, Options, Watch, World};
+use tests::{Engine, EngineApi, Listed, Need, Options, Watch, World};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
 const SOON: Duration = Duration::from_secs(120);
 
-/// The engine's socket; without one the test is skipped: see [`tests::needs`].
-pub(crate) fn engine() -> Option<PathBuf> {
+/// The engine; without one the test is skipped: see [`tests::needs`].
+pub(crate) fn engine() -> anyhow::Result<Option<EngineApi>> {
     match Engine::from_environment() {
-        Engine::Socket(socket) => Some(socket),
+        Engine::Socket(socket) => EngineApi::connect(&socket).map(Some),
         Engine::Process => {
             tests::skip(
                 Need::Engine,
                 "only containers promise this; set FEDICENSUS_LAB_ENGINE to an engine's socket",
             );
-            None
+            Ok(None)
         }
     }
 }
 
-pub(crate) fn docker(socket: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("docker")
-        .arg("-H")
-        .arg(format!("unix://{}", socket.display()))
-        .args(arguments)
-        .env("DOCKER_BUILDKIT", "0")
-        .output()
-        .context("the docker client is missing")?;
-    if !output.status.success() {
-        bail!(
-            "docker {arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
 /// Ids of this world's containers, running or not.
-pub(crate) fn containers_of(world: &World, socket: &Path) -> anyhow::Result<Vec<String>> {
-    let label = format!("label=org.fedicensus={}", world.setting("instance"));
-    let ids = docker(socket, &["ps", "-aq", "--filter", &label])?;
-    Ok(ids.lines().map(str::to_owned).collect())
+pub(crate) fn containers_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec<String>> {
+    let label = format!("org.fedicensus={}", world.setting("instance"));
+    engine.containers(&[&label], Listed::All)
 }
 
-fn running_check(world: &World, socket: &Path) -> anyhow::Result<Option<Value>> {
-    let instance = world.setting("instance");
-    let ids = docker(
-        socket,
-        &[
-            "ps",
-            "-q",
-            "--filter",
-            &format!("label=org.fedicensus={instance}"),
-            "--filter",
-            "label=org.fedicensus.check",
-        ],
-    )?;
-    let Some(id) = ids.lines().next() else {
+fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Value>> {
+    let label = format!("org.fedicensus={}", world.setting("instance"));
+    // The probe is no check, and has no host.
+    let labels = [label.as_str(), "org.fedicensus.host"];
+    let running = engine.containers(&labels, Listed::Running)?;
+    let Some(id) = running.first() else {
         return Ok(None);
     };
-    let inspected: Value = serde_json::from_str(&docker(socket, &["inspect", id])?)?;
-    Ok(inspected
-        .get(0)
-        .filter(|container| container["State"]["Running"] == true)
-        .cloned())
+    let inspected = engine.inspect(id)?;
+    Ok((inspected["State"]["Running"] == true).then_some(inspected))
 }
 
 /// Invariant I1 and design §4: what the engine itself says of a running check.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
+    let Some(engine) = engine()? else {
         return Ok(());
     };
     let world = World::start(Options::new(&["drip.lab.test"])).await?;
     let mut found = None;
     world
         .until("a check runs", SOON, |world| {
-            found = running_check(world, &socket)?;
+            found = running_check(world, &engine)?;
             Ok(found.is_some())
         })
         .await?;
@@ -219,7 +189,7 @@ impl Door {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
+    let Some(engine) = engine()? else {
         return Ok(());
     };
     let mut options = Options::new(&[]);
@@ -252,7 +222,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
         "all are known"
     );
 
-    let door = Door::open(path.clone(), socket.clone())?;
+    let door = Door::open(path.clone(), engine.socket().to_owned())?;
     let alive = |world: &World| {
         let counts = world.reader()?.counts()?;
         Ok(counts
@@ -267,17 +237,17 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
     let mut orphans = Vec::new();
     world
         .until("checks run", SOON, |world| {
-            orphans = containers_of(world, &socket)?;
+            orphans = containers_of(world, &engine)?;
             Ok(!orphans.is_empty())
         })
         .await?;
     let names = lab::crowd::Crowd::new(12, 1).names();
-    let mut watch = Watch::begin(&world, "Docker stopped", names)?;
+    let mut watch = Watch::begin(&world, &format!("{} stopped", engine.kind()), names)?;
     door.shut().await;
     world
         .until("the engine has gone, and the daemon says so", SOON, outage)
         .await?;
-    let door = Door::open(path, socket.clone())?;
+    let door = Door::open(path, engine.socket().to_owned())?;
     watch.over(&world)?;
     world
         .until("the outage is over", SOON, |world| {
@@ -286,7 +256,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
         .await?;
     world
         .until("no container of the first life is left", SOON, |world| {
-            let there = containers_of(world, &socket)?;
+            let there = containers_of(world, &engine)?;
             Ok(!there.iter().any(|id| orphans.contains(id)))
         })
         .await?;

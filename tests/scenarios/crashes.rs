@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use tests::{Engine, Options, Role, Row, World};
+use tests::{Engine, EngineApi, Options, Role, Row, World};
 use tokio::time::Instant;
 
 use crate::containers::containers_of;
@@ -385,7 +385,8 @@ fn explained(world: &World, names: &[String]) -> anyhow::Result<Told> {
 /// Containers of this world's checks, or the processes that stand for them: they outlive a launcher, as containers do.
 fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
     if let Engine::Socket(socket) = Engine::from_environment() {
-        return Ok(containers_of(world, &socket)?.into_iter().collect());
+        let engine = EngineApi::connect(&socket)?;
+        return Ok(containers_of(world, &engine)?.into_iter().collect());
     }
     let egress = world.path("egress").display().to_string();
     let mut found = BTreeSet::new();

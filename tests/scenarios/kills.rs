@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::containers::containers_of;
-use tests::{Engine, Options, Role, World};
+use tests::{Engine, EngineApi, Options, Role, World};
 
 const CROWD: u32 = 40;
 const SOON: Duration = Duration::from_secs(120);
@@ -54,9 +54,10 @@ async fn all_live_and_nobody_was_wronged(world: &World) -> anyhow::Result<()> {
 
 async fn nothing_is_left(world: &World) -> anyhow::Result<()> {
     if let Engine::Socket(socket) = Engine::from_environment() {
+        let engine = EngineApi::connect(&socket)?;
         world
             .until("no container is left", SOON, |world| {
-                Ok(containers_of(world, &socket)?.is_empty())
+                Ok(containers_of(world, &engine)?.is_empty())
             })
             .await?;
     }
@@ -116,11 +117,12 @@ async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
         );
         return Ok(());
     };
+    let engine = EngineApi::connect(&socket)?;
     let mut world = in_the_middle().await?;
     let mut orphans = Vec::new();
     world
         .until("checks run", SOON, |world| {
-            orphans = containers_of(world, &socket)?;
+            orphans = containers_of(world, &engine)?;
             Ok(!orphans.is_empty())
         })
         .await?;

@@ -1,16 +1,20 @@
 //! What the scenarios stand on: a whole census in a temporary directory, with the lab as its Fediverse.
 
 pub mod disks;
+pub mod engine_api;
 pub mod faults;
 pub mod namespace;
 pub mod needs;
+pub mod patience;
 pub mod process_engine;
 pub mod tables;
 pub mod world;
 
+pub use engine_api::{EngineApi, Listed};
 pub use faults::{Row, Watch};
 pub use namespace::Namespace;
 pub use needs::{Need, skip};
+pub use patience::patient;
 pub use process_engine::ProcessEngine;
 pub use tables::Table;
 pub use world::{Engine, Options, Role, Usage, World, program};

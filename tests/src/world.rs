@@ -20,6 +20,8 @@ use tempfile::TempDir;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::disks::Disk;
+use crate::engine_api::{EngineApi, Listed};
+use crate::patient;
 
 use options::environment;
 pub use options::{CHECKER_IMAGE, Engine, Options};
@@ -96,6 +98,10 @@ impl World {
             ..lab::Settings::default()
         })
         .await?;
+        std::fs::write(
+            directory.path().join("seccomp.json"),
+            launcher::seccomp::PROFILE,
+        )?;
         let environment = environment(directory.path(), &options);
         let disks = options
             .disks
@@ -447,6 +453,7 @@ impl World {
         limit: Duration,
         mut holds: impl FnMut(&Self) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
+        let limit = patient(limit);
         let deadline = Instant::now() + limit;
         let mut look = tokio::time::interval(every);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -508,7 +515,7 @@ impl Drop for World {
             child.wait().ok();
         }
         if let Engine::Socket(socket) = &self.options.engine {
-            remove_containers(socket, &self.setting("instance"));
+            remove_containers(socket, &self.setting("instance")).ok();
         }
     }
 }
@@ -520,21 +527,13 @@ fn pid(child: &Child) -> Option<rustix::process::Pid> {
 }
 
 /// What a launcher that was killed left behind: no other comes after it to reap.
-fn remove_containers(socket: &Path, instance: &str) {
-    let docker = |arguments: &[&str]| {
-        Command::new("docker")
-            .arg("-H")
-            .arg(format!("unix://{}", socket.display()))
-            .args(arguments)
-            .output()
-    };
-    let label = format!("label=org.fedicensus={instance}");
-    let Ok(listed) = docker(&["ps", "-aq", "--filter", &label]) else {
-        return;
-    };
-    for id in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
-        docker(&["rm", "--force", id]).ok();
+fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
+    let engine = EngineApi::connect(socket)?;
+    let label = format!("org.fedicensus={instance}");
+    for id in engine.containers(&[&label], Listed::All)? {
+        engine.remove(&id)?;
     }
+    Ok(())
 }
 
 /// A program of the workspace, as built beside this test.

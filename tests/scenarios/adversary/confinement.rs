@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::SocketAddr;
-use std::os::linux::net::SocketAddrExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,14 +14,15 @@ use launcher::wire::{End, Killed};
 use launcher::{Frame, LauncherClient};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host, limits};
-use tests::{Options, Role, World};
+use tests::{Listed, Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::expected::{Attempt, Attempts, compare, read};
 use super::standin::Image;
-use crate::containers::{docker, engine};
+use super::targets::Targets;
+use crate::containers::engine;
 
 const SOON: Duration = Duration::from_secs(120);
 
@@ -129,116 +128,6 @@ fn new_id() -> CheckId {
     CheckId::from_random(chance() << 64 | chance())
 }
 
-/// What an attacker would like to reach, really there: ports and an abstract socket of this machine, and those of another container.
-struct Targets {
-    port: u16,
-    bridge: String,
-    other: SocketAddr,
-    visits: Arc<AtomicU64>,
-    /// Those that the test made itself, to see that its targets can be reached at all.
-    visits_own: u64,
-    abstract_name: String,
-    abstract_socket: std::os::unix::net::UnixListener,
-    listeners: Vec<JoinHandle<()>>,
-    container: String,
-}
-
-impl Targets {
-    async fn open(world: &World, socket: &Path, image: &str) -> anyhow::Result<Self> {
-        let everywhere = TcpListener::bind("0.0.0.0:0").await?;
-        let port = everywhere.local_addr()?.port();
-        let visits = Arc::new(AtomicU64::new(0));
-        let mut listeners = vec![count_visits(everywhere, &visits)];
-        // A machine without IPv6 has no such address to be reached.
-        if let Ok(listener) = TcpListener::bind(("::1", port)).await {
-            listeners.push(count_visits(listener, &visits));
-        }
-        let name = world.setting("instance");
-        let abstract_name = format!("fedicensus-adversary-{name}");
-        let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?;
-        let abstract_socket = std::os::unix::net::UnixListener::bind_addr(&address)?;
-        abstract_socket.set_nonblocking(true)?;
-        std::os::unix::net::UnixStream::connect_addr(&address)?;
-        abstract_socket.accept().context("the abstract socket")?;
-        let label = format!("org.fedicensus={name}");
-        let run = ["run", "--detach", "--label", &label, "--network", "bridge"];
-        let listen = [image, "--listen", "0.0.0.0:9000"];
-        let container = docker(socket, &[&run[..], &listen[..]].concat())?;
-        let format = "{{.NetworkSettings.IPAddress}} {{.NetworkSettings.Gateway}}";
-        let found = docker(socket, &["inspect", "-f", format, &container])?;
-        let (address, bridge) = found.split_once(' ').context("two addresses")?;
-        let (other, bridge) = (format!("{address}:9000").parse()?, bridge.to_owned());
-        let mut targets = Self {
-            port,
-            bridge,
-            other,
-            visits,
-            visits_own: 0,
-            abstract_name,
-            abstract_socket,
-            listeners,
-            container,
-        };
-        targets.visit(world).await?;
-        Ok(targets)
-    }
-
-    /// Everything is there, as seen from this machine.
-    async fn visit(&mut self, world: &World) -> anyhow::Result<()> {
-        for address in ["127.0.0.1", &self.bridge] {
-            TcpStream::connect((address, self.port)).await?;
-            self.visits_own += 1;
-        }
-        let own = self.visits_own;
-        world
-            .until("this machine's ports are open", SOON, |_| {
-                Ok(self.visits.load(Ordering::Relaxed) == own)
-            })
-            .await?;
-        world
-            .until("the other container's port is open", SOON, |_| {
-                Ok(std::net::TcpStream::connect_timeout(&self.other, SOON).is_ok())
-            })
-            .await
-    }
-
-    /// Fails when anybody else came.
-    fn nobody_came(&self, socket: &Path) -> anyhow::Result<()> {
-        assert_eq!(
-            self.visits.load(Ordering::Relaxed),
-            self.visits_own,
-            "somebody reached this machine"
-        );
-        assert!(
-            self.abstract_socket.accept().is_err(),
-            "somebody reached the abstract socket"
-        );
-        let log = docker(socket, &["logs", &self.container])?;
-        assert_eq!(
-            log, "listening\nvisited",
-            "somebody reached the other container"
-        );
-        Ok(())
-    }
-}
-
-impl Drop for Targets {
-    fn drop(&mut self) {
-        for listener in &self.listeners {
-            listener.abort();
-        }
-    }
-}
-
-fn count_visits(listener: TcpListener, visits: &Arc<AtomicU64>) -> JoinHandle<()> {
-    let visits = Arc::clone(visits);
-    tokio::spawn(async move {
-        while listener.accept().await.is_ok() {
-            visits.fetch_add(1, Ordering::Relaxed);
-        }
-    })
-}
-
 /// A host that is the attacker's accomplice: sends without end, or takes whatever comes; gives the bytes that came.
 async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -285,14 +174,14 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container()
 -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
+    let Some(engine) = engine()? else {
         return Ok(());
     };
-    let image = Image::build(&socket, "roams")?;
+    let image = Image::build(&engine, "roams")?;
     let (sink, sunk, _sink_task) = accomplice(false).await?;
     let (spring, _, _spring_task) = accomplice(true).await?;
     let world = besieged(&image, sink, spring).await?;
-    let targets = Targets::open(&world, &socket, &image.name).await?;
+    let targets = Targets::open(&world, &engine, &image.name).await?;
     let starter = Starter {
         gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
         launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
@@ -413,13 +302,12 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         BTreeSet::from([HOST.to_owned()]),
         "another host was reached"
     );
-    targets.nobody_came(&socket)?;
+    targets.nobody_came()?;
     // Removal goes on for a moment after the last frame.
-    let label = format!("label=org.fedicensus={}", world.setting("instance"));
-    let checks = ["--filter", &label, "--filter", "label=org.fedicensus.check"];
+    let label = format!("org.fedicensus={}", world.setting("instance"));
     let none_left = |_: &World| {
-        let found = docker(&socket, &[&["ps", "-aq"], &checks[..]].concat())?;
-        Ok(found.is_empty())
+        let labels = [label.as_str(), "org.fedicensus.check"];
+        Ok(engine.containers(&labels, Listed::All)?.is_empty())
     };
     world.until("no container is left", SOON, none_left).await
 }

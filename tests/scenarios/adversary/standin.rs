@@ -1,13 +1,13 @@
 //! Builds the attacker: static, with the standard library alone, laid over the checker's image.
+//!
+//! Where there is no compiler, `FEDICENSUS_TEST_STANDIN` names the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use tempfile::TempDir;
-use tests::Options;
-
-use crate::containers::docker;
+use tests::{EngineApi, Options};
 
 /// The attacker as a program in a directory of its own.
 pub(super) struct Program {
@@ -17,6 +17,11 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn build() -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
+        if let Some(built) = std::env::var_os("FEDICENSUS_TEST_STANDIN") {
+            std::fs::copy(&built, directory.path().join("standin"))
+                .with_context(|| format!("FEDICENSUS_TEST_STANDIN={}", built.display()))?;
+            return Ok(Self { directory });
+        }
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/adversary/main.rs");
         let built = Command::new("rustc")
             .args(["--edition", "2024", "-O", "-D", "warnings"])
@@ -42,59 +47,61 @@ impl Program {
 
 /// The attacker as an image; removed when dropped.
 pub(super) struct Image {
-    socket: PathBuf,
+    engine: EngineApi,
     pub(super) name: String,
 }
 
 impl Image {
-    pub(super) fn build(socket: &Path, tag: &str) -> anyhow::Result<Self> {
+    pub(super) fn build(engine: &EngineApi, tag: &str) -> anyhow::Result<Self> {
         let program = Program::build()?;
         let directory = program.directory.path();
         let checker = Options::new(&[]).checker;
         let checker = checker.as_deref().unwrap_or(tests::world::CHECKER_IMAGE);
-        archive(directory)?;
-        let containerfile = directory.join("Containerfile");
+        // To be executed and not read, as the checker is. An archive in the archive, because an unprivileged user has no files of root's.
+        archive(directory, "standin.tar", "0111", &["standin"])?;
         std::fs::write(
-            &containerfile,
+            directory.join("Containerfile"),
             format!(
                 "FROM {checker}\nADD standin.tar /\nENTRYPOINT [\"/standin\"]\nLABEL org.fedicensus=test\n"
             ),
+        )?;
+        archive(
+            directory,
+            "context.tar",
+            "0644",
+            &["Containerfile", "standin.tar"],
         )?;
         let name = format!(
             "localhost/fedicensus-test-standin:{tag}-{}",
             std::process::id()
         );
-        let (file, context) = (
-            containerfile.display().to_string(),
-            directory.display().to_string(),
-        );
-        docker(socket, &["build", "-q", "-t", &name, "-f", &file, &context])?;
+        engine.build(&name, std::fs::read(directory.join("context.tar"))?)?;
         Ok(Self {
-            socket: socket.to_owned(),
+            engine: engine.clone(),
             name,
         })
     }
 }
 
-/// The program as it lies in the image: to be executed and not read, as the checker is. In an archive, because whoever runs the test could not
-/// hand it to the engine otherwise.
-fn archive(directory: &Path) -> anyhow::Result<()> {
+/// Puts files into an archive, as root's and with this mode.
+fn archive(directory: &Path, name: &str, mode: &str, files: &[&str]) -> anyhow::Result<()> {
     let made = Command::new("tar")
-        .args(["--create", "--owner=0", "--group=0", "--mode=0111"])
+        .args(["--create", "--owner=0", "--group=0"])
+        .arg(format!("--mode={mode}"))
         .arg("--file")
-        .arg(directory.join("standin.tar"))
+        .arg(directory.join(name))
         .arg("--directory")
         .arg(directory)
-        .arg("standin")
+        .args(files)
         .status()?;
     if !made.success() {
-        bail!("no archive of the stand-in");
+        bail!("no archive of {files:?}");
     }
     Ok(())
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
-        docker(&self.socket, &["image", "rm", "-f", &self.name]).ok();
+        self.engine.remove_image(&self.name).ok();
     }
 }

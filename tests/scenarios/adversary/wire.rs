@@ -119,9 +119,9 @@ async fn peace(checker: String) -> anyhow::Result<World> {
 /// Invariant I3, with I4 and I9: floods, half lines, forged verdicts, whatever comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Result<()> {
-    match engine() {
-        Some(socket) => {
-            let image = Image::build(&socket, "misbehaves")?;
+    match engine()? {
+        Some(engine) => {
+            let image = Image::build(&engine, "misbehaves")?;
             let world = peace(image.name.clone()).await?;
             siege(&world, rows()?).await
         }

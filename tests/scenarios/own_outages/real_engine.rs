@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::containers::{docker, engine};
+use crate::containers::engine;
+use tests::EngineApi;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -85,16 +86,19 @@ fn slower() -> Options {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_engine_that_answers_500_wrongs_nobody() -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
+    let Some(engine) = engine()? else {
         return Ok(());
     };
     let mut world = World::prepare(slower()).await?;
     let path = world.path("engine.sock");
-    let between = Between::open(path.clone(), socket)?;
+    let between = Between::open(path.clone(), engine.socket().to_owned())?;
     world.set("engine_socket", &path.display().to_string());
     begin_all(&mut world).await?;
     all_live(&world).await?;
-    let fault = Fault::begin(&world, "Docker answers 500 to everything")?;
+    let fault = Fault::begin(
+        &world,
+        &format!("{} answers 500 to everything", engine.kind()),
+    )?;
     between.mode.send_replace(Mode::Refuse);
     fault
         .is_said(&world, &["OUTAGE", "no space left on disk"])
@@ -110,18 +114,17 @@ async fn a_real_engine_that_answers_500_wrongs_nobody() -> anyhow::Result<()> {
 
 /// A name for the checker's image that comes and goes.
 struct Tag {
-    socket: PathBuf,
+    engine: EngineApi,
     name: String,
 }
 
 impl Tag {
     fn there(&self) -> anyhow::Result<()> {
-        let image = "localhost/fedicensus-checker:latest";
-        docker(&self.socket, &["tag", image, &self.name]).map(drop)
+        self.engine.tag(tests::world::CHECKER_IMAGE, &self.name)
     }
 
     fn gone(&self) -> anyhow::Result<()> {
-        docker(&self.socket, &["image", "rm", "--no-prune", &self.name]).map(drop)
+        self.engine.remove_image(&self.name)
     }
 }
 
@@ -133,13 +136,13 @@ impl Drop for Tag {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_comes_late_and_goes_away_wrongs_nobody() -> anyhow::Result<()> {
-    let Some(socket) = engine() else {
+    let Some(engine) = engine()? else {
         return Ok(());
     };
     let mut world = World::prepare(slower()).await?;
     let name = format!("localhost/fedicensus-test-image:{}", std::process::id());
     let tag = Tag {
-        socket,
+        engine,
         name: name.clone(),
     };
     world.set("checker_image", &name);
@@ -154,7 +157,10 @@ async fn an_image_that_comes_late_and_goes_away_wrongs_nobody() -> anyhow::Resul
     tag.there()?;
     all_live(&world).await?;
 
-    let fault = Fault::begin(&world, "Docker has no checker image")?;
+    let fault = Fault::begin(
+        &world,
+        &format!("{} has no checker image", tag.engine.kind()),
+    )?;
     tag.gone()?;
     fault.is_said(&world, &says).await?;
     fault.lasts(&world).await?;

@@ -85,14 +85,7 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         ("checker_image", checker_image),
         ("instance", instance(directory)),
         // For Podman, whose machine is this one; Docker is sent it.
-        (
-            "seccomp_path",
-            concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../crates/launcher/src/seccomp.json"
-            )
-            .to_owned(),
-        ),
+        ("seccomp_path", path("seccomp.json")),
         ("lab_names_file", path("lab/names")),
         ("lab_extra_ca", path("lab/ca.pem")),
         ("lab_allow_private", "true".to_owned()),
