@@ -23,7 +23,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 pub struct EngineApi {
     socket: PathBuf,
     kind: EngineKind,
-    version: String,
+    title: String,
 }
 
 /// Which containers are listed.
@@ -49,7 +49,11 @@ impl EngineApi {
         Ok(Self {
             socket: socket.to_owned(),
             kind,
-            version: text(&version, "/Version").to_owned(),
+            title: format!(
+                "{kind} {} on Linux {}",
+                text(&version, "/Version"),
+                text(&version, "/KernelVersion")
+            ),
         })
     }
 
@@ -63,9 +67,9 @@ impl EngineApi {
         self.kind
     }
 
-    /// Its name and version, for people.
-    pub fn title(&self) -> String {
-        format!("{} {}", self.kind, self.version)
+    /// Its name and version and its machine's kernel, for people.
+    pub fn title(&self) -> &str {
+        &self.title
     }
 
     /// Its name in the names of files and in tables of expectations.

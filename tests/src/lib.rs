@@ -16,5 +16,5 @@ pub use namespace::Namespace;
 pub use needs::{Need, skip};
 pub use patience::patient;
 pub use process_engine::ProcessEngine;
-pub use tables::Table;
+pub use tables::{Found, Table};
 pub use world::{Engine, Options, Role, Usage, World, program};

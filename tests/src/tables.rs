@@ -1,4 +1,6 @@
 //! Tables for people, written by the tests that assert what stands in them: `target/tables/NAME.md`, joined from the parts that several tests give.
+//!
+//! What a check's confinement did on an engine is written for a program as well, which lays the engines' side by side: [`Found`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -44,6 +46,38 @@ impl Table {
     /// When the directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
         join(&directory()?, name, part, &self.text)
+    }
+}
+
+/// What came of each attempt on an engine: a line each of item, expectation and outcome, with tabs between.
+#[derive(Debug, Clone)]
+pub struct Found {
+    text: String,
+}
+
+impl Found {
+    /// Nothing yet, of the engine of this title, for the table with this heading.
+    pub fn new(engine: &str, heading: &str) -> Self {
+        Self {
+            text: format!("{engine}\n{heading}\n"),
+        }
+    }
+
+    /// Adds an attempt.
+    pub fn add(&mut self, item: &str, expected: &str, happened: &str) {
+        let line = [item, expected, happened].map(|text| text.replace(['\t', '\n'], " "));
+        self.text.push_str(&line.join("\t"));
+        self.text.push('\n');
+    }
+
+    /// Writes `target/tables/confinement/ENGINE/PART.tsv`.
+    ///
+    /// # Errors
+    /// When the directory can't be written.
+    pub fn write(&self, engine: &str, part: &str) -> anyhow::Result<()> {
+        let folder = directory()?.join("confinement").join(engine);
+        fs::create_dir_all(&folder)?;
+        Ok(fs::write(folder.join(format!("{part}.tsv")), &self.text)?)
     }
 }
 

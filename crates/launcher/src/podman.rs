@@ -14,6 +14,10 @@ pub(crate) const INSPECT_ATTEMPTS_MAX: u32 = 5;
 /// Between two of these attempts; the state lasted under a second wherever it was seen.
 pub(crate) const INSPECT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// Where Podman tells every container, even one without a network, its machine's names and its address. Whatever is mounted there by the creator
+/// of a container takes the place of Podman's own file.
+pub(crate) const COVERED_PATHS: [&str; 1] = ["/etc/hosts"];
+
 /// Whether an engine's `/version` is Podman's.
 pub(crate) fn is_podman(version: &SystemVersion) -> bool {
     version

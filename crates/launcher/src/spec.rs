@@ -236,7 +236,7 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
-        tmpfs: Some(covers()),
+        tmpfs: Some(covers(kind)),
         mounts: Some(spec.egress.iter().map(mount).collect()),
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".to_owned()]),
@@ -265,9 +265,14 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     }
 }
 
-fn covers() -> HashMap<String, String> {
+fn covers(kind: EngineKind) -> HashMap<String, String> {
+    let further: &[&str] = match kind {
+        EngineKind::Docker => &[],
+        EngineKind::Podman => &podman::COVERED_PATHS,
+    };
     COVERED_PATHS
         .iter()
+        .chain(further)
         .map(|path| ((*path).to_owned(), COVER_OPTIONS.to_owned()))
         .collect()
 }

@@ -271,7 +271,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
             assert!(before.is_none_or(|before| before.happened == attempt.happened));
         }
     }
-    let differences = compare(&attempts)?;
+    let differences = compare(&engine, &attempts)?;
     assert!(
         differences.is_empty(),
         "{} of {} attempts:\n{}",

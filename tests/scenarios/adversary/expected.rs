@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use tests::Table;
+use tests::{EngineApi, Found, Table};
 
 /// The table of expectations; its own head says how it is read.
 const EXPECTED: &str = include_str!("../../fixtures/adversary/expected.toml");
@@ -40,51 +40,74 @@ struct Row {
     item: String,
     /// Any of these, one after the other.
     outcomes: Vec<String>,
-    /// Why it does no harm, where it works.
-    harmless: Option<String>,
+    /// Why it does no harm, where it works, or where the engines differ.
+    why: Option<String>,
 }
 
-fn rows() -> anyhow::Result<Vec<Row>> {
+impl Row {
+    fn expected(&self) -> String {
+        let outcomes = self.outcomes.join(" or ");
+        match &self.why {
+            Some(why) => format!("{outcomes}: {why}"),
+            None => outcomes,
+        }
+    }
+}
+
+/// One text or several.
+fn texts(value: &toml::Value) -> anyhow::Result<Vec<String>> {
+    match value {
+        toml::Value::Array(values) => {
+            let texts = values.iter().map(|value| {
+                let text = value.as_str().context("a text")?;
+                Ok(text.to_owned())
+            });
+            texts.collect()
+        }
+        other => Ok(vec![other.as_str().context("a text")?.to_owned()]),
+    }
+}
+
+fn rows(engine: &EngineApi) -> anyhow::Result<Vec<Row>> {
     let table: toml::Table = EXPECTED.parse()?;
     let mut rows = Vec::new();
     for (section, items) in &table {
         for (item, value) in items.as_table().context("sections")? {
-            let texts: Vec<String> = match value {
-                toml::Value::Array(values) => values
-                    .iter()
-                    .filter_map(|value| value.as_str().map(str::to_owned))
-                    .collect(),
-                other => vec![other.as_str().context("a text")?.to_owned()],
-            };
-            let is_harmless = section == "harmless";
-            let (outcomes, harmless) = match texts.split_last() {
-                Some((why, outcomes)) if is_harmless => (outcomes.to_vec(), Some(why.clone())),
-                _ => (texts, None),
+            let (outcomes, why) = match (section.as_str(), value) {
+                ("differs", value) => {
+                    let why = value["why"].as_str().context("a reason")?;
+                    (texts(&value[engine.word()])?, Some(why.to_owned()))
+                }
+                ("harmless", value) => {
+                    let mut texts = texts(value)?;
+                    let why = texts.pop();
+                    (texts, why)
+                }
+                (_, value) => (texts(value)?, None),
             };
             assert!(!outcomes.is_empty(), "{item}: nothing is expected");
             rows.push(Row {
                 item: item.clone(),
                 outcomes,
-                harmless,
+                why,
             });
         }
     }
     Ok(rows)
 }
 
+const HEADING: &str = "Getting out of the container";
+
 /// Writes the table of what was tried and what happened, and gives what differs from what was expected: attempts that came out otherwise, that
 /// nobody expected, or that were never made.
-pub(super) fn compare(attempts: &Attempts) -> anyhow::Result<Vec<String>> {
+pub(super) fn compare(engine: &EngineApi, attempts: &Attempts) -> anyhow::Result<Vec<String>> {
     let columns = ["tried", "expected", "happened", "in particular"];
-    let mut table = Table::new("Getting out of the container", &columns);
+    let mut table = Table::new(&format!("{HEADING}, {}", engine.title()), &columns);
+    let mut found = Found::new(engine.title(), HEADING);
     let mut differences = Vec::new();
-    let rows = rows()?;
+    let rows = rows(engine)?;
     for row in &rows {
-        let expected = row.outcomes.join(" or ");
-        let expected = match &row.harmless {
-            Some(why) => format!("{expected}: {why}"),
-            None => expected,
-        };
+        let expected = row.expected();
         let Some(attempt) = attempts.get(&row.item) else {
             table.row(&[&row.item, &expected, "**was not tried**", ""]);
             differences.push(format!("{}: was not tried", row.item));
@@ -96,6 +119,7 @@ pub(super) fn compare(attempts: &Attempts) -> anyhow::Result<Vec<String>> {
             false => format!("**{}**", attempt.happened),
         };
         table.row(&[&row.item, &expected, &happened, &attempt.detail]);
+        found.add(&row.item, &expected, &happened);
         if !as_expected {
             differences.push(format!(
                 "{}: {} ({}), not {expected}",
@@ -118,5 +142,6 @@ pub(super) fn compare(attempts: &Attempts) -> anyhow::Result<Vec<String>> {
         differences.len()
     ));
     table.write("adversary", "1-confinement")?;
+    found.write(engine.word(), "1-confinement")?;
     Ok(differences)
 }

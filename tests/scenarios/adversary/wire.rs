@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use census::time::Calendar;
-use tests::{Engine, Options, Role, Table, Usage, World};
+use tests::{Engine, EngineApi, Found, Options, Role, Table, Usage, World};
 
 use super::standin::{Image, Program};
 use crate::containers::engine;
@@ -248,6 +248,12 @@ fn alive_counts(world: &World) -> anyhow::Result<BTreeMap<String, u32>> {
 /// Every verdict that an attacker's host ever got is the expected one.
 fn verdicts(world: &World, rows: &[Row], table: &mut Table) -> anyhow::Result<Vec<String>> {
     let mut differences = Vec::new();
+    let engine = match Engine::from_environment() {
+        Engine::Socket(socket) => Some(EngineApi::connect(&socket)?),
+        Engine::Process => None,
+    };
+    let title = engine.as_ref().map_or("", EngineApi::title);
+    let mut record = Found::new(title, "Misusing stdout");
     for row in rows {
         let stored = world.host(&host(&row.label))?.context("known")?;
         let found: BTreeSet<(String, String)> = stored
@@ -273,9 +279,13 @@ fn verdicts(world: &World, rows: &[Row], table: &mut Table) -> anyhow::Result<Ve
         };
         let count = stored.history.len().to_string();
         table.row(&[&row.tried, &shown(&expected), &happened, &count]);
+        record.add(&row.tried, &shown(&expected), &happened);
         if found != expected {
             differences.push(format!("{}: {}", row.label, shown(&found)));
         }
+    }
+    if let Some(engine) = engine {
+        record.write(engine.word(), "2-wire")?;
     }
     Ok(differences)
 }

@@ -13,8 +13,12 @@ use bollard::query_parameters::{
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
+use launcher::engine::EngineKind;
+use launcher::spec::{Confinement, SeccompProfile};
 use launcher::wire::{End, FaultKind, LaunchFault};
-use launcher::{BollardEngine, Container, EgressSource, Frame, Launcher, LauncherClient, Settings};
+use launcher::{
+    BollardEngine, Container, EgressSource, Engine as _, Frame, Launcher, LauncherClient, Settings,
+};
 use protocol::{CheckId, Host};
 use tokio_util::sync::CancellationToken;
 
@@ -41,8 +45,20 @@ pub(crate) fn of_installation(name: &str) -> String {
 
 pub(crate) struct Bench {
     pub(crate) docker: Docker,
+    pub(crate) kind: EngineKind,
     pub(crate) socket: PathBuf,
     pub(crate) folder: tempfile::TempDir,
+    /// How long the engine takes for a container that ends at once, by which its speed is known.
+    pub(crate) hello: Duration,
+}
+
+/// A limit, multiplied by the whole number that `FEDICENSUS_TEST_PATIENCE` says, as for an emulated machine: for waits that only end a test which
+/// has failed anyway, and for nothing that is promised.
+pub(crate) fn patient(limit: Duration) -> Duration {
+    let factor = std::env::var_os("FEDICENSUS_TEST_PATIENCE")
+        .and_then(|text| text.to_str()?.parse().ok())
+        .unwrap_or(1);
+    limit.saturating_mul(factor)
 }
 
 pub(crate) struct Running {
@@ -68,18 +84,36 @@ impl Bench {
             .negotiate_version()
             .await
             .unwrap();
-        let bench = Self {
+        let kind = BollardEngine::new(&socket).identify().await.unwrap().kind;
+        let mut bench = Self {
             docker,
+            kind,
             socket,
             folder: tempfile::tempdir().unwrap(),
+            hello: Duration::ZERO,
         };
         bench.make_image().await;
+        let running = bench.launcher("hello", |_| {});
+        // The first waits for the probe.
+        assert_eq!(running.report("hello").await.ended().exit_code, 0);
+        let start = Instant::now();
+        assert_eq!(running.report("hello").await.ended().exit_code, 0);
+        bench.hello = start.elapsed();
+        println!(
+            "{kind}: a container that ends at once takes {:?}",
+            bench.hello
+        );
+        running.shut_down().await;
         bench
     }
 
-    /// Its program may be executed and not read, as the checker's.
+    /// Its program may be executed and not read, as the checker's. Where there is no compiler, `FEDICENSUS_TEST_VICTIM` names it.
     async fn make_image(&self) {
         let binary = self.folder.path().join("victim");
+        if let Some(built) = std::env::var_os("FEDICENSUS_TEST_VICTIM") {
+            std::fs::copy(built, &binary).unwrap();
+            return self.import(&IMAGE, "0111").await;
+        }
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/victim.rs");
         let compiled = Command::new("rustc")
             .args([
@@ -123,20 +157,39 @@ impl Bench {
         }
     }
 
-    /// A launcher with an installation's name and a deadline of its own.
-    pub(crate) fn launcher(&self, name: &str, change: impl FnOnce(&mut Settings)) -> Running {
+    /// A profile in both forms: Docker is sent it, Podman is told of a file.
+    pub(crate) fn profile(&self, name: &str, json: &str) -> SeccompProfile {
+        let path = self.folder.path().join(format!("{name}.json"));
+        std::fs::write(&path, json).unwrap();
+        SeccompProfile {
+            json: json.to_owned(),
+            path_on_engine: Some(path.display().to_string()),
+        }
+    }
+
+    /// Settings with an installation's name, a folder for egress directories and a deadline of its own.
+    pub(crate) fn settings(&self, name: &str) -> Settings {
         let egress = self.folder.path().join(name);
         std::fs::create_dir_all(&egress).unwrap();
-        let mut settings = Settings {
+        Settings {
             image: IMAGE.clone(),
-            egress: EgressSource::Directory(egress.clone()),
+            egress: EgressSource::Directory(egress),
             instance: installation(name),
             deadline: Duration::from_secs(30),
             grace: Duration::ZERO,
+            confinement: Confinement {
+                seccomp: Some(self.profile(name, &SeccompProfile::ours(None).json)),
+                ..Confinement::default()
+            },
             ..Settings::default()
-        };
+        }
+    }
+
+    /// A launcher with settings of its own.
+    pub(crate) fn launcher(&self, name: &str, change: impl FnOnce(&mut Settings)) -> Running {
+        let mut settings = self.settings(name);
         change(&mut settings);
-        self.launcher_at(&self.socket, settings, egress)
+        self.launcher_at(&self.socket, settings, self.folder.path().join(name))
     }
 
     pub(crate) fn launcher_at(
@@ -173,7 +226,10 @@ impl Bench {
     pub(crate) async fn until_gone(&self, labels: &[&str]) {
         let start = Instant::now();
         while !self.containers(labels).await.is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{labels:?} stay");
+            assert!(
+                start.elapsed() < patient(Duration::from_secs(20)),
+                "{labels:?} stay"
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use launcher::Settings;
 use launcher::wire::FaultKind;
-use launcher::{EgressSource, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::bench::{Bench, IMAGE, Running, installation, of_installation};
+use crate::bench::{Bench, Running, of_installation, patient};
 
 /// Calls of the launcher have a connection each, so a launch has six.
 const SWEPT: [usize; 6] = [2, 3, 4, 5, 6, 7];
@@ -78,20 +78,13 @@ pub(crate) async fn a_line_that_breaks_at_every_call_costs_no_place(bench: &Benc
         let name = format!("line-{disturbance:?}").to_lowercase();
         let socket = bench.folder.path().join(format!("{name}.sock"));
         let line = Line::new(&socket, &bench.socket, disturbance);
-        let egress = bench.folder.path().join(&name);
-        std::fs::create_dir(&egress).unwrap();
         let settings = Settings {
-            image: IMAGE.clone(),
-            egress: EgressSource::Directory(egress.clone()),
-            instance: installation(&name),
             checks_max: PLACES,
-            deadline: Duration::from_secs(30),
-            grace: Duration::ZERO,
             backoff_max: Duration::from_secs(1),
             sweep_interval: Duration::from_secs(1),
-            ..Settings::default()
+            ..bench.settings(&name)
         };
-        let running = bench.launcher_at(&socket, settings, egress);
+        let running = bench.launcher_at(&socket, settings, bench.folder.path().join(&name));
         assert_eq!(running.report("seven").await.ended().exit_code, 7);
         let (mut ends, mut faults) = (0, 0);
         for nth in SWEPT {
@@ -131,7 +124,10 @@ async fn until_all_places_work(running: &Running, name: &str) {
         if reports.iter().all(|report| report.fault.is_none()) {
             return;
         }
-        assert!(start.elapsed() < RECOVERY_MAX, "{name}: {reports:?}");
+        assert!(
+            start.elapsed() < patient(RECOVERY_MAX),
+            "{name}: {reports:?}"
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
