@@ -1,6 +1,6 @@
 //! What only Podman wants.
 
-use bollard::models::{ResourcesUlimits, SystemVersion};
+use bollard::models::{HealthConfig, ResourcesUlimits, SystemVersion};
 
 use crate::spec::{Confinement, SeccompProfile, ulimit};
 
@@ -13,6 +13,10 @@ pub(crate) const INSPECT_ATTEMPTS_MAX: u32 = 5;
 
 /// Between two of these attempts; the state lasted under a second wherever it was seen.
 pub(crate) const INSPECT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// The way to have no health check is to say nothing of it: told `NONE` over this API, Podman 5.4 sets up a timer for each container that starts
+/// another Podman to look after it. The checker's image asks for none.
+pub(crate) const NO_HEALTH_CHECK: Option<HealthConfig> = None;
 
 /// Where Podman tells every container, even one without a network, its machine's names and its address. Whatever is mounted there by the creator
 /// of a container takes the place of Podman's own file.

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bollard::models::{
-    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
-    MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
+    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 use protocol::{CheckId, Host, limits};
 
@@ -220,10 +220,10 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
         stdin_once: Some(false),
         // With a terminal there would be one stream instead of two.
         tty: Some(false),
-        healthcheck: Some(HealthConfig {
-            test: Some(vec!["NONE".to_owned()]),
-            ..HealthConfig::default()
-        }),
+        healthcheck: match kind {
+            EngineKind::Docker => Some(docker::no_health_check()),
+            EngineKind::Podman => podman::NO_HEALTH_CHECK,
+        },
         host_config: Some(host_config(spec, kind)),
         ..ContainerCreateBody::default()
     }

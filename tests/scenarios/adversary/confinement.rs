@@ -18,6 +18,7 @@ use tests::{Listed, Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::expected::{Attempt, Attempts, compare, read};
 use super::standin::Image;
@@ -25,6 +26,9 @@ use super::targets::Targets;
 use crate::containers::engine;
 
 const SOON: Duration = Duration::from_secs(120);
+
+/// How often the launcher is asked whether it is fit.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The attacked host, whose egress the attacker has.
 const HOST: &str = "pleroma.lab.test";
@@ -170,6 +174,26 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
     Ok(world)
 }
 
+/// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
+async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
+    let ready = |world: &World| Ok(world.path("sockets/gateway.sock").exists());
+    world
+        .until("the gateway's door is open", SOON, ready)
+        .await?;
+    let deadline = Instant::now() + tests::patient(SOON);
+    loop {
+        let trouble = match launcher.status().await {
+            Ok(status) if status.engine.is_some() && status.trouble.is_none() => return Ok(()),
+            Ok(status) => format!("{:?}", status.trouble),
+            Err(error) => error.to_string(),
+        };
+        if Instant::now() > deadline {
+            bail!("no check can be launched: {trouble}");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Every part of the confinement, tried from within by a program that knows all that could be known.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container()
@@ -186,11 +210,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
         launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
     };
-    let ready = |world: &World| {
-        let found = ["sockets/gateway.sock", "sockets/launcher.sock"];
-        Ok(found.iter().all(|name| world.path(name).exists()))
-    };
-    world.until("both doors are open", SOON, ready).await?;
+    fit(&world, &starter.launcher).await?;
 
     let (until_deadline, stays) = (
         starter.attack(HOST, "stays").1,

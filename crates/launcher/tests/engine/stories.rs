@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bollard::models::VolumeCreateRequest;
+use bollard::models::{HostConfig, MountPoint, VolumeCreateRequest};
 use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
 use launcher::engine::EngineKind;
 use launcher::seccomp::MARK;
@@ -308,13 +308,12 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         "stay.victim.example"
     );
     let host = told.host_config.unwrap();
-    println!("{host:?}");
     assert_eq!(host.network_mode.as_deref(), Some("none"));
     assert_eq!(host.readonly_rootfs, Some(true));
-    assert_eq!(host.cap_drop.map(|caps| caps.is_empty()), Some(false));
-    assert_eq!(host.cap_add.unwrap_or_default(), [""; 0]);
+    assert_eq!(host.cap_drop.as_ref().map(Vec::is_empty), Some(false));
+    assert_eq!(host.cap_add.clone().unwrap_or_default(), [""; 0]);
     assert_eq!(
-        host.security_opt.unwrap(),
+        host.security_opt.clone().unwrap(),
         match bench.kind {
             EngineKind::Docker => [
                 "no-new-privileges:true".to_owned(),
@@ -338,26 +337,35 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         (Some(16), Some(500_000_000))
     );
     assert_eq!(host.ipc_mode.as_deref(), Some("none"));
-    assert_eq!(host.log_config.unwrap().typ.as_deref(), Some("none"));
+    assert_eq!(
+        host.log_config.as_ref().unwrap().typ.as_deref(),
+        Some("none")
+    );
     assert_eq!(
         (host.auto_remove, host.privileged),
         (Some(false), Some(false))
     );
-    let mut covered: Vec<_> = host.tmpfs.unwrap().into_keys().collect();
+    told_of_mounts(bench.kind, &host, &told.mounts.unwrap());
+    drop(container);
+    running.shut_down().await;
+}
+
+fn told_of_mounts(kind: EngineKind, host: &HostConfig, mounts: &[MountPoint]) {
+    let mut covered: Vec<_> = host.tmpfs.iter().flatten().map(|(path, _)| path).collect();
     covered.sort();
-    assert_eq!(
-        covered,
-        ["/dev/mqueue", "/dev/shm", "/run", "/tmp", "/var/tmp"]
-    );
-    let mounts = told.mounts.unwrap();
+    let further: &[&str] = match kind {
+        EngineKind::Docker => &[],
+        EngineKind::Podman => &["/etc/hosts"],
+    };
+    let of_both = ["/dev/mqueue", "/dev/shm"].iter().chain(further);
+    let expected: Vec<_> = of_both.chain(&["/run", "/tmp", "/var/tmp"]).collect();
+    assert_eq!(covered, expected);
     let egress: Vec<_> = mounts
         .iter()
         .filter(|mount| mount.destination.as_deref() == Some("/egress"))
         .collect();
     assert_eq!(egress.len(), 1);
     assert_eq!(egress[0].rw, Some(false));
-    drop(container);
-    running.shut_down().await;
 }
 
 async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
