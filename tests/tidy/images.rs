@@ -94,10 +94,10 @@ fn the_base_image_has_the_pinned_toolchain() {
 fn all_parts_and_checks_have_one_selinux_level() {
     let compose = read("compose.yaml");
     let (_, rest) = compose
-        .split_once("FEDICENSUS_SELINUX_LEVEL: ${FEDICENSUS_SELINUX_LEVEL:-")
+        .split_once("FEDICENSUS_SELINUX_LEVEL: ${FEDICENSUS_LEVEL:-")
         .expect("the launcher is told the level");
     let level = rest.split('}').next().unwrap_or_default();
-    let option = format!("\"label=level:${{FEDICENSUS_SELINUX_LEVEL:-{level}}}\"");
+    let option = format!("\"label=level:${{FEDICENSUS_LEVEL:-{level}}}\"");
     let mut breaches = Vec::new();
     for file in ["compose.yaml", "deploy/compose.lab.yaml"] {
         for (service, options) in security_options(&read(file)) {
