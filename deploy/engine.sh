@@ -1,9 +1,13 @@
 # Finds the container engine and the compose tool, for the scripts beside and above this file, which source it.
 #
-# Sets ENGINE (docker or podman) and the array COMPOSE, both settable from outside: ENGINE=podman COMPOSE_TOOL="podman-compose".
-# Leaves by `fail` with one line of what is missing and what to do.
+# Sets ENGINE, the program (docker or podman), ENGINE_IS, the engine that answers it (docker's program may speak to Podman), and the array COMPOSE.
+# Settable from outside: ENGINE=podman COMPOSE_TOOL="podman-compose" ENGINE_SOCKET=/path, and DOCKER_HOST as docker's own programs read it.
+# Docker comes first where both are there and answer. What is chosen is said; leaves by `fail` with what is missing and what to do.
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # what is set here is used by those who source it
+
+# A daemon that hangs must not hang whoever looks for it.
+ANSWER_SECONDS=${ENGINE_ANSWER_SECONDS:-30}
 
 fail() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -14,67 +18,163 @@ say() {
     printf '%s\n' "$*" >&2
 }
 
+have() {
+    command -v "$1" >/dev/null
+}
+
 # need COMMAND DEBIAN-PACKAGE
 need() {
-    command -v "$1" >/dev/null || fail "$1 is missing: install it (Debian: apt-get install $2)"
+    have "$1" || fail "$1 is missing: install it (Debian: apt-get install $2)"
+}
+
+# is_podman PROGRAM: whether it is Podman itself, be it by another name
+is_podman() {
+    [[ $("$1" --version 2>/dev/null) == podman* ]]
+}
+
+# ask_engine PROGRAM: sets ENGINE_VERSION and ENGINE_IS when an engine answers it, else ENGINE_SILENT to the reason.
+ask_engine() {
+    local answer
+    if is_podman "$1"; then
+        # No daemon answers for Podman: that it can say who it is shows that this user may use it.
+        answer=$(timeout "$ANSWER_SECONDS" "$1" info --format '{{.Version.Version}}' 2>&1) && ENGINE_IS=podman
+    else
+        answer=$(timeout "$ANSWER_SECONDS" "$1" version --format '{{.Server.Version}} {{range .Server.Components}}{{.Name}},{{end}}' 2>&1) && ENGINE_IS=docker
+    fi || {
+        answer=${answer##*$'\n'}
+        ENGINE_SILENT=${answer:-no answer within $ANSWER_SECONDS s}
+        return 1
+    }
+    answer=${answer##*$'\n'}
+    if [[ $answer == *Podman* ]]; then
+        ENGINE_IS=podman
+    fi
+    ENGINE_VERSION=${answer%% *}
 }
 
 find_engine() {
-    if [[ -z ${ENGINE:-} ]]; then
-        if command -v docker >/dev/null; then
-            ENGINE=docker
-        elif command -v podman >/dev/null; then
-            ENGINE=podman
-        else
-            fail "no container engine: install Docker (Debian: apt-get install docker.io) or Podman (apt-get install podman)"
-        fi
+    local program reasons=
+    if [[ -n ${ENGINE:-} ]]; then
+        [[ $ENGINE == docker || $ENGINE == podman ]] || fail "ENGINE is '$ENGINE'; it takes docker or podman"
+        have "$ENGINE" || fail "ENGINE is $ENGINE, and there is no such program: install it, or unset ENGINE"
+        ask_engine "$ENGINE" || fail "$ENGINE does not answer ($ENGINE_SILENT): is it running, and may this user use it?"
+        return
     fi
-    local answer
-    answer=$("$ENGINE" version --format '{{.Server.Version}}' 2>&1) ||
-        fail "$ENGINE does not answer (${answer##*$'\n'}): is it running, and may this user use it?"
-    ENGINE_VERSION=$answer
+    for program in docker podman; do
+        have "$program" || continue
+        # Debian's podman-docker puts Podman under Docker's name too.
+        [[ $program == podman ]] || ! have podman || ! is_podman docker || continue
+        if ask_engine "$program"; then
+            [[ -z $reasons ]] || say "not used:$reasons"
+            ENGINE=$program
+            return
+        fi
+        reasons+=" $program does not answer ($ENGINE_SILENT);"
+        if [[ $program == docker && -n ${DOCKER_HOST:-} ]]; then
+            # Whoever names a place wants no other one.
+            fail "docker does not answer at DOCKER_HOST=$DOCKER_HOST ($ENGINE_SILENT): start what should answer there, or unset it"
+        fi
+    done
+    [[ -z $reasons ]] || fail "no container engine answers:$reasons is it running (systemctl start docker), and may this user use it (group docker)?"
+    fail "no container engine: install Docker (Debian: apt-get install docker.io) or Podman (apt-get install podman)"
+}
+
+# podman_socket: sets PODMAN_SOCKET to where this user's Podman answers its API, or fails with what starts it. What Docker's programs are told by
+# DOCKER_HOST must be the same engine.
+podman_socket() {
+    local user=--user
+    PODMAN_SOCKET=$(podman info --format '{{.Host.RemoteSocket.Path}}')
+    PODMAN_SOCKET=${PODMAN_SOCKET#unix://}
+    if ((EUID == 0)); then
+        user=
+    fi
+    [[ -S $PODMAN_SOCKET ]] ||
+        fail "Podman's API is not served at $PODMAN_SOCKET: systemctl ${user:+$user }enable --now podman.socket"
+    [[ ${DOCKER_HOST:-unix://$PODMAN_SOCKET} == "unix://$PODMAN_SOCKET" ]] ||
+        fail "DOCKER_HOST is $DOCKER_HOST, and this user's Podman answers at unix://$PODMAN_SOCKET: unset it, or install the program docker"
+}
+
+# by_api TOOL…: a tool of Docker's, which reaches this user's Podman by its API.
+by_api() {
+    COMPOSE=("$@")
+    podman_socket
+    export DOCKER_HOST=unix://$PODMAN_SOCKET
 }
 
 find_compose() {
     if [[ -n ${COMPOSE_TOOL:-} ]]; then
         read -ra COMPOSE <<<"$COMPOSE_TOOL"
-    elif [[ $ENGINE == docker ]] && docker compose version >/dev/null 2>&1; then
-        COMPOSE=(docker compose)
-    elif [[ $ENGINE == podman ]] && command -v podman-compose >/dev/null; then
+        have "${COMPOSE[0]}" || fail "COMPOSE_TOOL is $COMPOSE_TOOL, and there is no such program: install it, or unset COMPOSE_TOOL"
+        if [[ $ENGINE == podman && ${COMPOSE[0]} == docker* ]]; then
+            by_api "${COMPOSE[@]}"
+        fi
+    elif [[ $ENGINE == docker ]]; then
+        find_docker_compose
+    elif have podman-compose; then
         COMPOSE=(podman-compose)
-    elif command -v docker-compose >/dev/null; then
+    elif have docker-compose; then
+        by_api docker-compose
+    elif docker compose version >/dev/null 2>&1; then
+        by_api docker compose
+    else
+        fail "no compose tool for Podman: install one (Debian: apt-get install podman-compose)"
+    fi
+    if [[ ${COMPOSE[0]} == podman-compose ]]; then
+        # It would run them through a shell, which the images don't have; nothing here waits for them.
+        export FEDICENSUS_HEALTHCHECK=${FEDICENSUS_HEALTHCHECK:-NONE}
+    fi
+    # BuildKit where its plugin is there; the Containerfiles build with either. Podman has its own way of building.
+    if [[ -z ${DOCKER_BUILDKIT:-} ]] && { [[ $ENGINE_IS == podman ]] || ! docker buildx version >/dev/null 2>&1; }; then
+        export DOCKER_BUILDKIT=0 COMPOSE_DOCKER_CLI_BUILD=0
+    fi
+}
+
+find_docker_compose() {
+    if docker compose version >/dev/null 2>&1; then
+        COMPOSE=(docker compose)
+    elif have docker-compose; then
         COMPOSE=(docker-compose)
-    elif command -v podman-compose >/dev/null && command -v podman >/dev/null; then
+    elif have podman-compose && have podman && ask_engine podman; then
+        say "not used: docker, which has no compose tool"
         ENGINE=podman
         COMPOSE=(podman-compose)
     else
-        fail "no compose tool: install one (Debian: apt-get install docker-compose, or podman-compose)"
-    fi
-    # BuildKit where its plugin is there; the Containerfiles build with either.
-    if [[ -z ${DOCKER_BUILDKIT:-} ]] && ! docker buildx version >/dev/null 2>&1; then
-        export DOCKER_BUILDKIT=0 COMPOSE_DOCKER_CLI_BUILD=0
+        fail "no compose tool for Docker: install one (Debian: apt-get install docker-compose)"
     fi
 }
 
 # Where the engine's API socket is, for the launcher: compose.yaml mounts ENGINE_SOCKET.
 find_socket() {
-    if [[ -z ${ENGINE_SOCKET:-} && ${DOCKER_HOST:-} == unix://* ]]; then
-        ENGINE_SOCKET=${DOCKER_HOST#unix://}
-    elif [[ -z ${ENGINE_SOCKET:-} && $ENGINE == podman ]]; then
-        ENGINE_SOCKET=$(podman info --format '{{.Host.RemoteSocket.Path}}')
-        ENGINE_SOCKET=${ENGINE_SOCKET#unix://}
+    if [[ -z ${ENGINE_SOCKET:-} ]]; then
+        if [[ $ENGINE == podman ]]; then
+            podman_socket
+            ENGINE_SOCKET=$PODMAN_SOCKET
+        elif [[ ${DOCKER_HOST:-unix:///var/run/docker.sock} == unix://* ]]; then
+            ENGINE_SOCKET=${DOCKER_HOST:-unix:///var/run/docker.sock}
+            ENGINE_SOCKET=${ENGINE_SOCKET#unix://}
+        else
+            fail "the launcher needs the engine's socket, and DOCKER_HOST=$DOCKER_HOST is none: set ENGINE_SOCKET to its path on the engine's machine"
+        fi
+        [[ -S $ENGINE_SOCKET ]] || fail "no engine socket at $ENGINE_SOCKET: set ENGINE_SOCKET to its path"
     fi
-    export ENGINE_SOCKET=${ENGINE_SOCKET:-/var/run/docker.sock}
-    [[ -S $ENGINE_SOCKET ]] ||
-        fail "no engine socket at $ENGINE_SOCKET: set ENGINE_SOCKET (rootless Podman: systemctl --user enable --now podman.socket)"
+    export ENGINE_SOCKET
 }
 
 # find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
 find_profile() {
-    if [[ $ENGINE == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
+    if [[ $ENGINE_IS == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
         FEDICENSUS_SECCOMP_PATH=$(cd "$1/../crates/launcher/src" && pwd)/seccomp.json
         export FEDICENSUS_SECCOMP_PATH
     fi
+}
+
+# chosen: says what was found.
+chosen() {
+    local behind=
+    if [[ $ENGINE_IS != "$ENGINE" ]]; then
+        behind=" (it is $ENGINE_IS that answers)"
+    fi
+    say "engine: $ENGINE $ENGINE_VERSION$behind; compose tool: ${COMPOSE[*]}${DOCKER_HOST:+ at $DOCKER_HOST}"
 }
 
 # find_base_images DEPLOY-FOLDER: the public base images where they are here or a registry answers, else our own, made when they aren't

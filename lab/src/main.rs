@@ -62,6 +62,9 @@ struct Serve {
     /// The address for the names file; by default the first of this machine's that is not of the loopback.
     #[arg(long)]
     address: Option<IpAddr>,
+    /// Only these personas, comma-separated, beside the seed and whom they lead to; empty: all.
+    #[arg(long, default_value = "")]
+    personas: String,
     /// Ordinary living instances beside the personas.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=200_000))]
     crowd: u32,
@@ -120,6 +123,12 @@ async fn run(serve: Serve) -> anyhow::Result<()> {
     let settings = Settings {
         listen: serve.listen,
         address: serve.address,
+        personas: serve
+            .personas
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
         crowd: Crowd::new(serve.crowd, serve.seed),
         names_added: text(&serve.add)?,
         ca_added: text(&serve.add_ca)?,

@@ -13,6 +13,8 @@ mod robots;
 pub mod shapes;
 mod software;
 
+use std::collections::BTreeSet;
+
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,34 @@ pub fn personas() -> Vec<Persona> {
 
 /// All personas, whose seed names `further` hosts as well.
 pub fn personas_and(further: &[String]) -> Vec<Persona> {
+    with_seed(table(), further)
+}
+
+/// The seed, these of all personas, and whom they lead to: the names that become candidates because of them. Whoever else they name is in no DNS.
+///
+/// # Errors
+/// The first name that no persona has.
+pub fn some_personas_and(chosen: &[String], further: &[String]) -> Result<Vec<Persona>, String> {
+    let mut rows = table();
+    let mut kept = BTreeSet::new();
+    let mut led_to: Vec<Host> = Vec::new();
+    for name in chosen.iter().filter(|name| *name != SEED) {
+        let row = rows.iter().find(|row| row.host.as_str() == name);
+        led_to.push(row.ok_or_else(|| name.clone())?.host.clone());
+    }
+    while let Some(host) = led_to.pop() {
+        // Each is followed once: some name each other.
+        if kept.insert(host.clone())
+            && let Some(row) = rows.iter().find(|row| row.host == host)
+        {
+            led_to.extend_from_slice(&row.expectation.learns);
+        }
+    }
+    rows.retain(|row| kept.contains(&row.host));
+    Ok(with_seed(rows, further))
+}
+
+fn table() -> Vec<Persona> {
     let mut table = Table::default();
     software::add(&mut table);
     robots::add(&mut table);
@@ -70,8 +100,11 @@ pub fn personas_and(further: &[String]) -> Vec<Persona> {
     peers::add(&mut table);
     bytes::add(&mut table);
     names::add(&mut table);
-    let mut listed: Vec<String> = table
-        .rows
+    table.rows
+}
+
+fn with_seed(mut rows: Vec<Persona>, further: &[String]) -> Vec<Persona> {
+    let mut listed: Vec<String> = rows
         .iter()
         .filter(|row| row.via == Via::Seed)
         .map(|row| row.host.to_string())
@@ -86,8 +119,8 @@ pub fn personas_and(further: &[String]) -> Vec<Persona> {
         play: shapes::living(SEED, "mastodon", "4.5.2")
             .route(shapes::PEERS_PATH, shapes::flat(&listed)),
     };
-    table.rows.insert(0, seed);
-    table.rows
+    rows.insert(0, seed);
+    rows
 }
 
 /// A name of the table.

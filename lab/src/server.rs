@@ -22,7 +22,7 @@ use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 use crate::crowd::Crowd;
 use crate::http::{self, Then};
-use crate::personas::{Persona, personas_and};
+use crate::personas::{Persona, personas_and, some_personas_and};
 use crate::play::{Handshake, Play, Request};
 use crate::request_log::RequestLog;
 use crate::state_dir::{self, Table};
@@ -48,6 +48,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The address that the names file gives; else the one listened at, else that of the machine's first interface.
     pub address: Option<IpAddr>,
+    /// Names of the personas to play, beside the seed and whom they lead to; all when there are none.
+    pub personas: Vec<String>,
     /// The crowd beside the personas.
     pub crowd: Crowd,
     /// Where the files are written and the requests logged; nowhere when there is none.
@@ -64,6 +66,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             address: None,
+            personas: Vec::new(),
             crowd: Crowd::default(),
             state: None,
             names_added: String::new(),
@@ -81,6 +84,9 @@ pub enum LabError {
     /// No address was given and none was found.
     #[error("the lab found no address of its own: name one with --address")]
     NoAddress,
+    /// A persona was asked for that there is none of.
+    #[error("the lab has no persona {0:?}: `fedicensus-lab expect` lists them")]
+    NoPersona(String),
     /// The authority could not be made.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -137,7 +143,12 @@ impl Lab {
             .or_else(state_dir::own_address)
             .ok_or(LabError::NoAddress)?;
         let address = SocketAddr::new(ip, bound.port());
-        let personas = personas_and(&settings.crowd.entrances());
+        let entrances = settings.crowd.entrances();
+        let personas = if settings.personas.is_empty() {
+            personas_and(&entrances)
+        } else {
+            some_personas_and(&settings.personas, &entrances).map_err(LabError::NoPersona)?
+        };
         let authority = Authority::new()?;
         let names = state_dir::names(&personas, settings.crowd, address) + &settings.names_added;
         let ca_pem = authority.pem() + &settings.ca_added;

@@ -118,3 +118,32 @@ fn every_family_with_a_peers_list_has_a_witness() {
     // an unknown one; and four of hostile lists.
     assert_eq!(witnesses, 33);
 }
+
+#[test]
+fn a_choice_of_personas_brings_whom_they_lead_to_and_nobody_else() {
+    let chosen = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let rows = some_personas_and(&names, &[])?;
+        let names = rows.iter().map(|row| row.host.to_string());
+        Ok::<_, String>(names.collect::<BTreeSet<_>>())
+    };
+    let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(chosen(&[SEED]), Ok(set(&[SEED])));
+    assert_eq!(
+        chosen(&["injection.lab.test", "no-nodeinfo.lab.test"]),
+        Ok(set(&[
+            SEED,
+            "injection.lab.test",
+            "no-nodeinfo.lab.test",
+            "by-injection.lab-shapes.test"
+        ]))
+    );
+    assert_eq!(chosen(&["flood.lab.test"]).unwrap().len(), 202);
+    assert_eq!(
+        chosen(&["injection.lab.test", "nobody.test"]),
+        Err("nobody.test".to_owned())
+    );
+    // What each leads to is the same when all are chosen.
+    let all: Vec<String> = personas().iter().map(|row| row.host.to_string()).collect();
+    assert_eq!(some_personas_and(&all, &[]).unwrap().len(), all.len());
+}
