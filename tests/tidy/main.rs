@@ -1,5 +1,5 @@
 //! The tree's own rules, read off the tree: who may import whom, how long a file may be, what may stand where, and that what is said twice is
-//! said the same.
+//! said the same; and that the scripts find whichever engine and compose tool there is.
 //!
 //! In: the repository's files as they are. Out: a failed test that names each file and rule. Needs neither engine nor network.
 
@@ -11,6 +11,7 @@
 )]
 
 mod documents;
+mod engine;
 mod images;
 mod imports;
 mod text;
