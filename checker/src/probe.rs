@@ -38,6 +38,17 @@ const V1_UNLIMITED: u64 = 1 << 62;
 /// Where control groups are mounted.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
+/// Names that a list of hosts has on every machine.
+const COMMON_NAMES: [&str; 7] = [
+    "localhost",
+    "ip6-localhost",
+    "ip6-loopback",
+    "ip6-localnet",
+    "ip6-mcastprefix",
+    "ip6-allnodes",
+    "ip6-allrouters",
+];
+
 /// Looks at everything.
 pub fn probe() -> ProbeReport {
     let status = read(Path::new("/proc/self/status"));
@@ -66,6 +77,10 @@ pub fn probe() -> ProbeReport {
         ),
         addresses_outside_loopback: addresses_outside_loopback(),
         egress_files: names_in(Path::new(EGRESS_MOUNT)),
+        names_told: names_told(
+            &read(Path::new("/etc/hosts")),
+            read(Path::new("/proc/sys/kernel/hostname")).trim(),
+        ),
     }
 }
 
@@ -249,6 +264,19 @@ fn names_in(directory: &Path) -> Vec<String> {
         .collect()
 }
 
+/// The names in a list of hosts that are neither common nor the container's own.
+fn names_told(hosts: &str, own: &str) -> Vec<String> {
+    let lines = hosts
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
+    let names = lines.flat_map(|line| line.split_whitespace().skip(1));
+    names
+        .filter(|name| !COMMON_NAMES.contains(name) && *name != own)
+        .map(str::to_owned)
+        .take(REPORT_LIST_MAX)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +323,15 @@ mod tests {
         assert!(local_ipv4(trie).is_empty());
         let trie = "Local:\n  |-- 10.0.0.2\n     /32 host LOCAL\n  |-- 10.0.0.255\n     /32 link BROADCAST\n";
         assert_eq!(local_ipv4(trie), ["10.0.0.2"]);
+    }
+
+    #[test]
+    fn a_machines_names_are_told_from_a_containers_own() {
+        let own = "127.0.0.1 localhost ip6-localhost # also: here\n127.0.0.1\tcheck\n";
+        assert_eq!(names_told(own, "check"), [""; 0]);
+        let podmans = format!("{own}203.0.113.2 host.containers.internal\n127.0.1.1 rootless\n");
+        let told = ["host.containers.internal", "rootless"];
+        assert_eq!(names_told(&podmans, "check"), told);
     }
 
     #[test]

@@ -347,5 +347,6 @@ fn as_asked(spec: &Spec) -> ProbeReport {
         routes: 0,
         addresses_outside_loopback: 0,
         egress_files: Vec::new(),
+        names_told: Vec::new(),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The same, under a profile without a mark.
-const UNMARKED: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"calls_refused":["socket(AF_INET)","socket(AF_INET6)","socket(AF_NETLINK)","bind","clone (a process)","kill","pidfd_open","memfd_create","inotify_init1","unlinkat"],"calls_missing":[],"profile_mark":null,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[]}"#;
+const UNMARKED: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"calls_refused":["socket(AF_INET)","socket(AF_INET6)","socket(AF_NETLINK)","bind","clone (a process)","kill","pidfd_open","memfd_create","inotify_init1","unlinkat"],"calls_missing":[],"profile_mark":null,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[],"names_told":[]}"#;
 
 #[derive(Debug, Default)]
 pub(crate) struct FakeEngine {

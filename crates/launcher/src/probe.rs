@@ -42,6 +42,10 @@ const SECCOMP_PODMAN: &str = "Podman takes the profile only from a file on its o
 const PROGRAM: &str = "in the checker's image it must be root's, executable and not readable (mode 0111), as `Containerfile.checker` builds it: \
 build the image again, and don't let anything change modes on the way";
 
+/// What an operator can do about an engine that writes its machine's names and addresses into every container.
+const NAMES: &str = "with Podman, put `[containers]`, `base_hosts_file=\"none\"` and `host_containers_internal_ip=\"none\"` into \
+~/.config/containers/containers.conf";
+
 /// A tolerance for CPU shares, which the kernel keeps as two whole numbers of microseconds.
 const CPU_TOLERANCE: f64 = 0.01;
 
@@ -51,6 +55,12 @@ pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind)
     control_groups(report, asked, &mut found);
     privileges(report, asked, &mut found);
     surroundings(report, &mut found);
+    if !report.names_told.is_empty() {
+        found.warnings.push(format!(
+            "names: /etc/hosts tells checks of {}; {NAMES}",
+            report.names_told.join(", ")
+        ));
+    }
     if report.nofile > u64::from(asked.nofile) {
         let why = match kind {
             EngineKind::Docker => "",
@@ -281,6 +291,7 @@ mod tests {
             routes: 0,
             addresses_outside_loopback: 0,
             egress_files: Vec::new(),
+            names_told: Vec::new(),
         }
     }
 
@@ -377,6 +388,7 @@ mod tests {
         check(|r| r.cpu_max = Some(2.0), &[], &["cpu"]);
         check(|r| r.nofile = 524_288, &[], &["open files"]);
         check(|r| r.swap_max_bytes = None, &[], &["swap"]);
+        check(|r| r.names_told.push("machine".to_owned()), &[], &["names"]);
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct ProbeReport {
     pub addresses_outside_loopback: u64,
     /// Names in the egress directory.
     pub egress_files: Vec<String>,
+    /// Names in `/etc/hosts` beside the container's own and those that every machine has: they are the engine's machine's.
+    pub names_told: Vec<String>,
 }
 
 impl ProbeReport {
@@ -89,6 +91,7 @@ impl ProbeReport {
             &report.writable,
             &report.interfaces,
             &report.egress_files,
+            &report.names_told,
         ];
         if lists.iter().any(|list| list.len() > REPORT_LIST_MAX) {
             return Err(ProbeReportError::TooLong);
@@ -134,6 +137,7 @@ mod tests {
             routes: 0,
             addresses_outside_loopback: 0,
             egress_files: Vec::new(),
+            names_told: Vec::new(),
         }
     }
 
