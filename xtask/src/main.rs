@@ -1,8 +1,10 @@
-//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask seccomp`, `cargo xtask bench […]`.
+//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask seccomp`,
+//! `cargo xtask confinement […]`, `cargo xtask bench […]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 
 mod ci;
+mod confinement;
 mod deny;
 mod engine;
 mod fuzz;
@@ -23,6 +25,8 @@ usage: cargo xtask CHORE
   fuzz [--runs N] [--seed N] [TARGET…]
                 runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
+  confinement [--update]
+                compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
   bench [ARG…]  checks a second and CPU seconds a check, against a bare engine client (bench/README.md)
 ";
 
@@ -43,6 +47,10 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci"] => ci::run(&root, ci::Extent::Whole),
+        ["confinement"] => confinement::run(&root, confinement::Use::Compare).map(|_| ()),
+        ["confinement", "--update"] => {
+            confinement::run(&root, confinement::Use::Update).map(|_| ())
+        }
         ["seccomp"] => seccomp::run(&root),
         ["ci", "--fast"] => ci::run(&root, ci::Extent::Fast),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
