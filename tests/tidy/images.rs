@@ -89,7 +89,7 @@ fn the_base_image_has_the_pinned_toolchain() {
     );
 }
 
-/// One part at another level could use nobody's socket where SELinux is in force, which is nowhere that tests run.
+/// One part at another level could use nobody's socket where `SELinux` is in force, which is nowhere that tests run.
 #[test]
 fn all_parts_and_checks_have_one_selinux_level() {
     let compose = read("compose.yaml");
