@@ -70,6 +70,51 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
     fault.ends_well(&world).await
 }
 
+/// An upgrade's copy is made the same way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyhow::Result<()> {
+    /// Room for the 32 KiB that SQLite's readers share, and not for a database as well.
+    const BYTES_LEFT: u64 = 48 * 1024;
+    if !may_mount(
+        "own_outages::disk::a_copy_without_room_says_how_much_it_takes_and_leaves_nothing",
+    )? {
+        return Ok(());
+    }
+    let world = World::prepare(with_a_disk("data", DISK_KIB)).await?;
+    let added = world.command(&["add", "a.lab.test", "b.lab.test"])?;
+    assert!(added.status.success(), "{added:?}");
+    let data = world.path("data");
+    let filled = fill(&data)?;
+    let bytes = std::fs::metadata(&filled)?.len();
+    std::fs::File::options()
+        .write(true)
+        .open(&filled)?
+        .set_len(bytes - BYTES_LEFT)?;
+    let copy = data.join("copy.db");
+    let copies = || -> std::io::Result<usize> {
+        let names = std::fs::read_dir(&data)?.map(|entry| Ok(entry?.file_name()));
+        let names = names.collect::<std::io::Result<Vec<_>>>()?;
+        let is_copy = |name: &&std::ffi::OsString| name.to_string_lossy().contains("copy");
+        Ok(names.iter().filter(is_copy).count())
+    };
+    for to in ["-", &copy.display().to_string()] {
+        let refused = world.command(&["backup", to])?;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        let expected = format!(
+            "no room for the copy: it takes up to 1 MiB in {}",
+            data.display()
+        );
+        assert!(said.contains(&expected), "{said}");
+        assert_eq!(copies()?, 0, "something is left");
+    }
+    std::fs::remove_file(&filled)?;
+    let made = world.command(&["backup", &copy.display().to_string()])?;
+    assert!(made.status.success(), "{made:?}");
+    assert_eq!(copies()?, 1);
+    Ok(())
+}
+
 /// A daemon that can't begin ends and says why; whoever watches it starts it again and again.
 async fn ends_and_says(world: &mut World, says: &str) -> anyhow::Result<()> {
     let before = world.log(Role::Run).len();
