@@ -2,7 +2,7 @@
 //!
 //! The whole of it needs a container engine and a compose tool and fails without them: what was not run must not look like what passed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use crate::deny;
 use crate::engine::{Belongings, Engine};
 use crate::fuzz;
+use crate::rootless;
 use crate::step::{Outcome, Summary, output, passes, say, target_folder};
 
 /// How much of it.
@@ -21,16 +22,20 @@ pub(crate) enum Extent {
     Fast,
 }
 
-/// Shell scripts of ours, which shellcheck reads.
-const SCRIPTS: [&str; 7] = [
+/// Shell scripts of ours, which shellcheck reads beside those below [`ROOTLESS`].
+const SCRIPTS: [&str; 8] = [
     ".ci/run",
     "deploy/base-images/make",
     "deploy/build",
     "deploy/engine.sh",
     "deploy/nginx/health",
+    "deploy/quadlet/install",
     "lab/down",
     "lab/up",
 ];
+
+/// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but for units.
+const ROOTLESS: &str = "tests/rootless";
 
 /// Largest images, in bytes. A checker is started for every check and is all that a hostile host could ever use.
 const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
@@ -157,6 +162,7 @@ fn without_engine(
             command
                 .args(["--shell=bash", "-x"])
                 .args(SCRIPTS)
+                .args(scripts_below(&root.join(ROOTLESS))?)
                 .current_dir(root),
         )
     })?;
@@ -196,7 +202,30 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
         )
     })?;
     summary.step("tables", || tables(root))?;
-    summary.step("lab", || lab(root, engine))
+    summary.step("lab", || lab(root, engine))?;
+    summary.step("rootless", || rootless::step(root))
+}
+
+/// Shell scripts below a folder that holds scripts, documents and units.
+fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_none_or(|extension| extension == "sh") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        bail!("no script below {}", folder.display());
+    }
+    Ok(found)
 }
 
 /// The whole of it as an operator starts it: every service by compose, every persona's verdict, the list through nginx.

@@ -277,7 +277,7 @@ fn failure(is_success: bool, executed: u64, runs: u64, said: &str) -> Option<Str
 }
 
 /// Where chance begins for the commit that is checked out; 1 where there is none, as in an archive.
-fn seed_of_commit(root: &Path) -> u32 {
+pub(crate) fn seed_of_commit(root: &Path) -> u32 {
     let commit = output(
         Command::new("git")
             .args(["rev-parse", "HEAD"])

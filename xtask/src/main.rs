@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask seccomp`,
+//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
 //! `cargo xtask confinement […]`, `cargo xtask bench […]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
@@ -8,6 +8,7 @@ mod confinement;
 mod deny;
 mod engine;
 mod fuzz;
+mod rootless;
 mod seccomp;
 mod step;
 
@@ -24,6 +25,8 @@ usage: cargo xtask CHORE
   ci --fast     the part that needs neither: fmt, clippy, doc, test, scripts, deny, fuzz
   fuzz [--runs N] [--seed N] [TARGET…]
                 runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
+  rootless [--whole] [STEP…]
+                the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   confinement [--update]
                 compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
@@ -54,6 +57,7 @@ fn run() -> anyhow::Result<()> {
         ["seccomp"] => seccomp::run(&root),
         ["ci", "--fast"] => ci::run(&root, ci::Extent::Fast),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
+        ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
         ["bench", rest @ ..] => {
             // The benchmark starts the census and the lab as processes from beside itself.
             let mut build = Command::new(env!("CARGO"));

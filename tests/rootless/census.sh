@@ -1,0 +1,126 @@
+# For steps that look at a census under systemd: sourced after lib.sh.
+# shellcheck shell=bash
+
+PARTS=(gateway launcher orchestrator web)
+# The lab's program, and what the steps hand on to each other over a boot.
+LAB_PROGRAM=$PAYLOAD/pieces/quadlet/fedicensus-lab
+KEPT=$HOME/kept
+VOLUMES=$HOME/.local/share/containers/storage/volumes
+
+# census COMMAND…: as an operator asks it
+census() {
+    podman exec --interactive fedicensus-orchestrator /fedicensus "$@"
+}
+
+# status FILTER: a figure of its status
+status() {
+    census status --json </dev/null | jq -e -r "$1"
+}
+
+# part_is_healthy PART: it runs, and its own health check passes
+part_is_healthy() {
+    [[ $(systemctl --user is-active "fedicensus-$1.service") == active ]] && podman healthcheck run "fedicensus-$1"
+}
+
+# all_healthy SECONDS
+all_healthy() {
+    local part
+    for part in "${PARTS[@]}"; do
+        within "$1" "$part is healthy" part_is_healthy "$part"
+    done
+}
+
+# ended: checks that ended in a container with a verdict since the daemon started
+ended() {
+    status '[.daemon.ended | to_entries[] | select(.key != "fault") | .value] | add // 0'
+}
+
+# more_ended THAN
+more_ended() {
+    (($(ended) > $1))
+}
+
+# checks_go_on SECONDS TEXT: a host that lives is checked anew
+checks_go_on() {
+    local alive
+    alive=$(status '.daemon.ended.alive // 0')
+    within "$1" "$2" more_alive "$alive"
+}
+
+more_alive() {
+    (($(status '.daemon.ended.alive // 0') > $1))
+}
+
+# choose: the table of personas that are shown, to $KEPT/table.json, and the names to bring in, to $KEPT/names
+#
+# Without the one whose peers list names all others: a sample brings its names in itself. One of each kind of expectation is always in it, the
+# others are drawn by chance that the seed decides; with those whom another persona alone names.
+choose() {
+    local number seed
+    mkdir -p "$KEPT"
+    IFS=: read -r number seed <"$PAYLOAD/pieces/quadlet/sample"
+    "$LAB_PROGRAM" expect --json >"$WORK/table.json"
+    jq -r '.personas[] | select(.via == "seed") | [(.expectation.verdict | if type == "string" then . else (keys[0] + " " + (.dead.reasons[0]? // "")) end), .host] | @tsv' \
+        "$WORK/table.json" >"$WORK/kinds"
+    if [[ $number == all ]]; then
+        cp "$WORK/table.json" "$KEPT/table.json"
+        cut -f2 "$WORK/kinds" >"$KEPT/names"
+        echo seed.lab.test >>"$KEPT/names"
+        return
+    fi
+    # The flood would bring two hundred names that aren't there.
+    awk -F'\t' -v seed="$seed" 'BEGIN { srand(seed) } $2 != "flood.lab.test" { print rand() "\t" $0 }' "$WORK/kinds" | sort -n | cut -f2- >"$WORK/drawn"
+    awk -F'\t' -v number="$number" 'NR == FNR { if (!seen[$1]++) { first[$2]; print $2 } next }
+        !($2 in first) && more++ < number - length(first) { print $2 }' "$WORK/drawn" "$WORK/drawn" >"$KEPT/names"
+    jq --rawfile names "$KEPT/names" '($names | split("\n")) as $shown | .added += [.personas[].host] |
+        .personas |= map(select((.host as $host | $shown | index($host)) or .via == "nobody" or ((.via | type) == "object" and (.via.host as $via | $shown | index($via)))))' \
+        "$WORK/table.json" >"$KEPT/table.json"
+}
+
+# living_one: a persona among them that lives, always
+living_one() {
+    jq -r '.personas[] | select(.expectation.verdict == "alive" and .expectation.listed and (.expectation.changes | not)) | .host' "$KEPT/table.json" |
+        grep -xFf "$KEPT/names" | awk '$1 != "seed.lab.test" && !said++'
+}
+
+# compare: what the census found against what the lab expects of the personas that it was shown; the report to $WORK/report
+compare() {
+    jq -r '.personas[].host' "$KEPT/table.json" >"$WORK/hosts"
+    census explain --json - <"$WORK/hosts" >"$WORK/found.json" || return 2
+    census dump </dev/null >/dev/null || return 2
+    curl -fsS --max-time 60 -o "$WORK/nodes.json" http://127.0.0.1:8080/nodes.json || return 2
+    "$LAB_PROGRAM" report --expect "$KEPT/table.json" --found "$WORK/found.json" --nodes "$WORK/nodes.json" \
+        --requests "$VOLUMES/fedicensus_lab/_data/requests.ndjson" >"$WORK/report"
+}
+
+# all_as_expected SECONDS TEXT: a finding, and the report as $RESULTS/STEP-personas.txt
+all_as_expected() {
+    local begin=$SECONDS good=no
+    while ((SECONDS - begin < $1)); do
+        if compare 2>"$WORK/error"; then
+            good=yes
+            break
+        fi
+        say "$SECONDS s: $(status '"\(.hosts_total) known, \(.hosts.discovered) not yet checked, ended: \(.daemon.ended)"' || true); $(tail -n 1 "$WORK/report" 2>/dev/null)"
+        sleep 15
+    done
+    cp "$WORK/report" "$RESULTS/$STEP-personas.txt" 2>/dev/null || true
+    if [[ $good == yes ]]; then
+        ok "$2: $(tail -n 1 "$WORK/report") (after $((SECONDS - begin)) s)"
+    else
+        failed "$2, not within $1 s: $(tail -n 1 "$WORK/report" 2>/dev/null) $(tail -n 2 "$WORK/error")"
+        grep '^differs' "$WORK/report" | head -n 20 || true
+    fi
+}
+
+# remember: what a later boot is compared with
+remember() {
+    cat /proc/sys/kernel/random/boot_id >"$KEPT/boot"
+    status .hosts_total >"$KEPT/hosts_total"
+    curl -fsS --max-time 60 -o "$KEPT/nodes.json" http://127.0.0.1:8080/nodes.json
+}
+
+# ours WHAT…: names of containers, networks or volumes that carry our label
+ours() {
+    podman "$@" --filter label=org.fedicensus
+}

@@ -1,0 +1,148 @@
+//! The `rootless` chore: the census under an unprivileged user's Podman and systemd, in a virtual machine (tests/rootless).
+//!
+//! In: which steps, and how many of the lab's personas. Out: the steps' findings as they come, and the table `rootless.md` beside the tests' tables.
+//! Refused: unknown steps; a machine that can't make or boot the virtual one, unless it may be skipped there.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::fuzz::seed_of_commit;
+use crate::step::{Outcome, output, passes, say, target_folder};
+
+/// Personas that CI shows to a census that is emulated: one of each kind, and some more that are others for each commit.
+const SAMPLE: u32 = 60;
+
+/// Longest time for a boot, in seconds.
+const SAMPLE_SECONDS_MAX: u32 = 2400;
+/// The same with all personas: under emulation a check takes two seconds, and failures are asked twice.
+const WHOLE_SECONDS_MAX: u32 = 7200;
+
+/// Programs that it needs, and the Debian packages that hold them.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("mmdebstrap", "mmdebstrap"),
+];
+
+/// Set to `required` where a machine that can't run it has failed: in CI.
+const REQUIRED: &str = "FEDICENSUS_ROOTLESS";
+
+/// What is to be run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// All personas, and not a sample.
+    whole: bool,
+    /// Steps; none: all.
+    steps: Vec<String>,
+}
+
+impl Plan {
+    /// What CI runs.
+    pub(crate) fn sample() -> Self {
+        Self {
+            whole: false,
+            steps: Vec::new(),
+        }
+    }
+
+    /// `[--whole] [STEP…]`.
+    ///
+    /// # Errors
+    /// When there is an option that it doesn't know.
+    pub(crate) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut plan = Self::sample();
+        for argument in arguments {
+            match *argument {
+                "--whole" => plan.whole = true,
+                option if option.starts_with('-') => {
+                    bail!("unknown option {option}; there is --whole")
+                }
+                step => plan.steps.push(step.to_owned()),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Runs it as a step of CI: where the machine lacks what it needs it is skipped aloud, or fails where it is required.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn step(root: &Path) -> anyhow::Result<Outcome> {
+    if let Some(lack) = lack()? {
+        if std::env::var_os(REQUIRED).is_some_and(|value| value == "required") {
+            bail!("{lack}");
+        }
+        return Ok(Outcome::Partly(format!(
+            "nothing was shown on rootless Podman: {lack}"
+        )));
+    }
+    run(root, &Plan::sample())?;
+    Ok(Outcome::Passed)
+}
+
+/// Runs it.
+///
+/// # Errors
+/// When a step found something wrong, or nothing; when the machine can't be made or doesn't boot.
+pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
+    if let Some(lack) = lack()? {
+        bail!("{lack}");
+    }
+    let state = target_folder(root).join("rootless");
+    let mut command = Command::new(root.join("tests/rootless/run"));
+    command.current_dir(root).arg("--state").arg(&state);
+    let seconds = if plan.whole {
+        WHOLE_SECONDS_MAX
+    } else {
+        let seed = seed_of_commit(root);
+        say(&format!(
+            "rootless: {SAMPLE} personas, drawn from seed {seed}; --whole shows all"
+        ))?;
+        command.env("FEDICENSUS_SAMPLE", format!("{SAMPLE}:{seed}"));
+        SAMPLE_SECONDS_MAX
+    };
+    let outcome = passes(
+        command
+            .args(["--within", &seconds.to_string()])
+            .args(&plan.steps),
+    );
+    let tables = target_folder(root).join("tables");
+    std::fs::create_dir_all(&tables)?;
+    let table = state.join("results/rootless.md");
+    std::fs::copy(&table, tables.join("rootless.md"))
+        .with_context(|| format!("{} is not there: no step was run", table.display()))?;
+    outcome
+}
+
+/// What this machine lacks for it, and what brings it.
+fn lack() -> anyhow::Result<Option<String>> {
+    for (program, package) in PROGRAMS {
+        if Command::new(program).arg("--version").output().is_err() {
+            return Ok(Some(format!(
+                "{program} is missing: install it (Debian: apt-get install {package})"
+            )));
+        }
+    }
+    let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
+    let becomes_root = || output(Command::new("sudo").args(["--non-interactive", "true"])).is_ok();
+    Ok((!is_root && !becomes_root()).then(|| {
+        "the virtual machine's disk is made by root: run this as root, or where sudo asks for no password"
+            .to_owned()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_and_the_one_option_are_told_apart() {
+        let plan = Plan::parse(&["kills", "--whole", "reboot"]).unwrap();
+        assert!(plan.whole);
+        assert_eq!(plan.steps, ["kills", "reboot"]);
+        assert_eq!(Plan::parse(&[]).unwrap(), Plan::sample());
+        assert!(Plan::parse(&["--all"]).is_err());
+    }
+}
