@@ -439,7 +439,8 @@ impl World {
         limit: Duration,
         holds: impl FnMut(&Self) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        self.until_each(LOOK_EVERY, what, limit, holds).await
+        self.until_each(patient(LOOK_EVERY), what, limit, holds)
+            .await
     }
 
     /// Waits until `holds`, which is looked at so often: for conditions that are dear.

@@ -4,30 +4,23 @@
 //! byte of one. Refused: streams other than stdout and stderr, and an end in the middle of a frame. A frame is never waited for whole, so the
 //! length that it claims costs nothing (invariant I9).
 
-use std::fmt;
 use std::path::Path;
-use std::pin::Pin;
 
-use bollard::errors::Error;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream;
-use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, CONTENT_TYPE, UPGRADE};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::engine::{Chunk, ContainerId, EngineError, Output};
-use crate::transport::{ANSWER_BYTES_MAX, Allowance, send};
+use crate::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
 
 /// Taken from the connection at once: what Docker puts into a frame at most.
 const READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of a frame before its payload.
 const HEAD_BYTES: usize = 8;
-
-/// How much of an error's text is taken: the rest would not be shown.
-const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// Attaches to the stdout and stderr of a container. Nothing is ever said to it.
 pub(crate) async fn attach(socket: &Path, id: &ContainerId) -> Result<Output, Refusal> {
@@ -44,56 +37,13 @@ pub(crate) async fn attach(socket: &Path, id: &ContainerId) -> Result<Output, Re
         .await
         .map_err(Refusal::Client)?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let status = answer.status();
-        let text = text(answer.into_body()).await;
-        return Err(Refusal::Answer { status, text });
+        return Err(refusal(answer).await);
     }
     let upgraded = hyper::upgrade::on(answer)
         .await
         .map_err(|error| Refusal::Client(error.into()))?;
     allowance.lift();
     Ok(chunks(TokioIo::new(upgraded)))
-}
-
-/// Why there is no stream.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The call failed.
-    Client(Error),
-    /// The engine answered with something else.
-    Answer {
-        /// How.
-        status: StatusCode,
-        /// With these words.
-        text: String,
-    },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Client(error) => error.fmt(f),
-            Self::Answer { status, text } => {
-                write!(f, "status {status} instead of a stream: {text}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// The start of an answer's text, as far as it comes.
-async fn text(mut body: Incoming) -> String {
-    let mut text = Vec::new();
-    while text.len() < REFUSAL_BYTES_MAX {
-        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-        let Some(Ok(frame)) = frame else { break };
-        if let Some(bytes) = frame.data_ref() {
-            text.extend_from_slice(bytes);
-        }
-    }
-    text.truncate(REFUSAL_BYTES_MAX);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The chunks in a stream of frames, up to its end or its first error.

@@ -9,21 +9,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bollard::errors::Error;
 use bollard::models::ContainerSummary;
+use bollard::models::SystemVersion;
 use bollard::query_parameters::{
-    CreateContainerOptions, InspectContainerOptions, KillContainerOptionsBuilder,
-    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-    WaitContainerOptionsBuilder,
+    CreateContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder,
 };
-use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
 use futures_util::StreamExt as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-use crate::attach::{Refusal, attach};
+use crate::attach::attach;
 use crate::engine::{
     ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
 };
 use crate::podman;
 use crate::spec::{Spec, create_body};
-use crate::transport::{Allowance, answer_bytes_max, is_too_long, send};
+use crate::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
 
 /// The client's own time-out for an answer's head, in seconds: longer than any that the launcher sets, which is the one that counts.
 const CLIENT_TIMEOUT_S: u64 = 300;
@@ -50,6 +52,21 @@ impl BollardEngine {
         }
     }
 
+    /// What the engine tells at a path.
+    async fn told<T: DeserializeOwned>(
+        &self,
+        call: &'static str,
+        path: &str,
+    ) -> Result<T, EngineError> {
+        let text = get(&self.socket, path)
+            .await
+            .map_err(|refusal| refused(call, refusal))?;
+        serde_json::from_slice(&text).map_err(|error| EngineError::Garbled {
+            call,
+            source: Box::new(error),
+        })
+    }
+
     fn connected(&self, call: &'static str) -> Result<Arc<Connected>, EngineError> {
         self.connected
             .read()
@@ -61,9 +78,11 @@ impl BollardEngine {
             })
     }
 
-    async fn connect(&self) -> Result<Identity, Error> {
-        let docker = client(&self.socket)?.negotiate_version().await?;
-        let version = docker.version().await?;
+    async fn connect(&self) -> Result<Identity, EngineError> {
+        // By ourselves, because the client would ask twice: Podman answers only when it has had the lock of every container.
+        let version: SystemVersion = self.told("version", "/version").await?;
+        let docker =
+            client(&self.socket, &spoken(&version)?).map_err(|error| named("version", error))?;
         let kind = if podman::is_podman(&version) {
             EngineKind::Podman
         } else {
@@ -82,11 +101,23 @@ impl BollardEngine {
     }
 }
 
+/// What we want to know of a container that has ended. Nothing of its state by name: just after an end, and for a while on a busy machine, Podman calls
+/// it `stopped`, which the client does not know, so that it would refuse all of the answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Inspected {
+    state: Option<InspectedState>,
+}
+
+#[derive(Debug, Deserialize)]
+struct InspectedState {
+    #[serde(rename = "OOMKilled")]
+    oom_killed: Option<bool>,
+}
+
 impl Engine for BollardEngine {
     async fn identify(&self) -> Result<Identity, EngineError> {
-        self.connect()
-            .await
-            .map_err(|error| named("version", error))
+        self.connect().await
     }
 
     async fn image_present(&self, image: &str) -> Result<bool, EngineError> {
@@ -138,13 +169,7 @@ impl Engine for BollardEngine {
         self.connected("attach")?;
         attach(&self.socket, id)
             .await
-            .map_err(|refusal| match refusal {
-                Refusal::Client(error) => named("attach", error),
-                Refusal::Answer { .. } => EngineError::Refused {
-                    call: "attach",
-                    source: Box::new(refusal),
-                },
-            })
+            .map_err(|refusal| refused("attach", refusal))
     }
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
@@ -166,26 +191,12 @@ impl Engine for BollardEngine {
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspection, EngineError> {
-        let connected = self.connected("inspect")?;
-        let mut attempt = 1;
-        loop {
-            let answer = connected
-                .docker
-                .inspect_container(&id.0, None::<InspectContainerOptions>)
-                .await;
-            match answer.map_err(|error| named("inspect", error)) {
-                Ok(found) => {
-                    return Ok(Inspection {
-                        out_of_memory: found.state.and_then(|state| state.oom_killed),
-                    });
-                }
-                Err(EngineError::Garbled { .. }) if attempt < podman::INSPECT_ATTEMPTS_MAX => {
-                    attempt = attempt.saturating_add(1);
-                    tokio::time::sleep(podman::INSPECT_PAUSE).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.connected("inspect")?;
+        let path = format!("/containers/{id}/json");
+        let found: Inspected = self.told("inspect", &path).await?;
+        Ok(Inspection {
+            out_of_memory: found.state.and_then(|state| state.oom_killed),
+        })
     }
 
     async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
@@ -237,8 +248,40 @@ impl Engine for BollardEngine {
     }
 }
 
+fn refused(call: &'static str, refusal: Refusal) -> EngineError {
+    match refusal {
+        Refusal::Client(error) => named(call, error),
+        Refusal::Answer { .. } => EngineError::Refused {
+            call,
+            source: Box::new(refusal),
+        },
+    }
+}
+
+/// The API's version that both sides speak.
+fn spoken(version: &SystemVersion) -> Result<ClientVersion, EngineError> {
+    let text = version.api_version.as_deref().unwrap_or_default();
+    let parsed = text.split_once('.').and_then(|(major, minor)| {
+        Some(ClientVersion {
+            major_version: major.parse().ok()?,
+            minor_version: minor.parse().ok()?,
+        })
+    });
+    let engines = parsed.ok_or_else(|| EngineError::Garbled {
+        call: "version",
+        source: format!("the version of its API is no version: {text:?}").into(),
+    })?;
+    let ours = *API_DEFAULT_VERSION;
+    let both = |version: &ClientVersion| (version.major_version, version.minor_version);
+    Ok(if both(&engines) < both(&ours) {
+        engines
+    } else {
+        ours
+    })
+}
+
 /// A client whose every call has a connection of its own.
-fn client(socket: &Path) -> Result<Docker, Error> {
+fn client(socket: &Path, version: &ClientVersion) -> Result<Docker, Error> {
     let socket: Arc<Path> = Arc::from(socket);
     let transport = move |request: BollardRequest| {
         let socket = Arc::clone(&socket);
@@ -248,7 +291,7 @@ fn client(socket: &Path) -> Result<Docker, Error> {
         }
     };
     let address = Some("http://engine");
-    Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, API_DEFAULT_VERSION)
+    Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, version)
 }
 
 /// Whether an engine refused because there is nothing of that name. The one status code that is looked at, for the one call for which both

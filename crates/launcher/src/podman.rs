@@ -7,13 +7,6 @@ use crate::spec::{Confinement, SeccompProfile, ulimit};
 /// What Podman calls itself as the first component of its version. Docker's is "Engine".
 const COMPONENT: &str = "Podman Engine";
 
-/// How often an inspect is repeated whose answer was not understood: for a moment after an end, Podman calls a container `stopped`, a state
-/// that Docker's API has not got and that its client therefore can't parse.
-pub(crate) const INSPECT_ATTEMPTS_MAX: u32 = 5;
-
-/// Between two of these attempts; the state lasted under a second wherever it was seen.
-pub(crate) const INSPECT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
-
 /// The way to have no health check is to say nothing of it: told `NONE` over this API, Podman 5.4 sets up a timer for each container that starts
 /// another Podman to look after it. The checker's image asks for none.
 pub(crate) const NO_HEALTH_CHECK: Option<HealthConfig> = None;

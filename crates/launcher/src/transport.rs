@@ -4,6 +4,7 @@
 //! the bound, which breaks the connection off. The client that builds the requests keeps a whole answer in memory and knows no bound: an engine
 //! that is out of order, or a program that took its place, could fill the launcher's memory within the time-out of one call.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
@@ -12,10 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bollard::errors::Error;
-use hyper::body::{Body, Incoming};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Request, Response, Uri};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use thiserror::Error as ThisError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -30,6 +32,9 @@ pub(crate) const LIST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Longest head of an answer. Both engines' are under 1 KiB.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// How much of an error's text is taken: the rest would not be shown.
+const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// Host header of a socket that has no host.
 const HOST_OF_NONE: HeaderValue = HeaderValue::from_static("engine");
@@ -100,6 +105,83 @@ where
     }
     request.headers_mut().insert(HOST, HOST_OF_NONE);
     Ok(sender.send_request(request).await?)
+}
+
+/// Why there is not what was asked for.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The call failed.
+    Client(Error),
+    /// The engine answered with something else.
+    Answer {
+        /// How.
+        status: StatusCode,
+        /// With these words.
+        text: String,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(error) => error.fmt(f),
+            Self::Answer { status, text } => {
+                write!(f, "status {status}: {text}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What an answer says that is another than was asked for: the start of its text, as far as that comes.
+pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
+    let status = answer.status();
+    let mut body = answer.into_body();
+    let mut text = Vec::new();
+    while text.len() < REFUSAL_BYTES_MAX {
+        let Some(Ok(frame)) = next(&mut body).await else {
+            break;
+        };
+        if let Some(bytes) = frame.data_ref() {
+            text.extend_from_slice(bytes);
+        }
+    }
+    text.truncate(REFUSAL_BYTES_MAX);
+    Refusal::Answer {
+        status,
+        text: String::from_utf8_lossy(&text).into_owned(),
+    }
+}
+
+/// What the engine tells at this path, whole.
+///
+/// # Errors
+/// When the call fails or is answered with anything but success.
+pub(crate) async fn get(socket: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
+    let request = Request::get(path)
+        .body(String::new())
+        .map_err(|error| Refusal::Client(error.into()))?;
+    let allowance = Allowance::new(answer_bytes_max(path));
+    let answer = send(socket, request, allowance)
+        .await
+        .map_err(Refusal::Client)?;
+    if !answer.status().is_success() {
+        return Err(refusal(answer).await);
+    }
+    let mut body = answer.into_body();
+    let mut whole = Vec::new();
+    while let Some(frame) = next(&mut body).await {
+        let frame = frame.map_err(|error| Refusal::Client(error.into()))?;
+        if let Some(bytes) = frame.data_ref() {
+            whole.extend_from_slice(bytes);
+        }
+    }
+    Ok(whole)
+}
+
+async fn next(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
 /// Whether what broke a connection was the bound of its answer.

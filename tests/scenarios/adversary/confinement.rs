@@ -190,7 +190,7 @@ async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
         if Instant::now() > deadline {
             bail!("no check can be launched: {trouble}");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(tests::patient(LOOK_EVERY)).await;
     }
 }
 

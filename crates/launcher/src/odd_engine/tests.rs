@@ -265,16 +265,19 @@ async fn an_engine_that_is_slow_with_every_call_still_does_its_work() {
     assert_eq!((end.exit_code, end.killed), (137, Some(Killed::Deadline)));
 }
 
-/// Podman calls a container `stopped` for a moment, which the API's types don't know.
+/// Podman calls a container `stopped` until it has cleaned up behind it, which the API's types don't know; it knows by then what it died of.
 #[tokio::test(start_paused = true)]
 async fn a_state_that_nobody_knows_costs_no_check_and_no_place() {
     let running = Running::new();
     running.until_sound("before").await;
-    for body in [
-        "{\"State\":{\"Status\":\"stopped\",\"OOMKilled\":true}}",
-        "{\"State\":{\"Status\":\"\"}}",
-        "{\"State\":null}",
-        "[]",
+    for (body, out_of_memory) in [
+        (
+            "{\"State\":{\"Status\":\"stopped\",\"OOMKilled\":true}}",
+            true,
+        ),
+        ("{\"State\":{\"Status\":\"\"}}", false),
+        ("{\"State\":null}", false),
+        ("[]", false),
     ] {
         running
             .engine
@@ -285,7 +288,7 @@ async fn a_state_that_nobody_knows_costs_no_check_and_no_place() {
         };
         assert_eq!(
             (end.exit_code, end.out_of_memory, end.killed),
-            (7, false, None),
+            (7, out_of_memory, None),
             "{body}"
         );
     }

@@ -233,7 +233,7 @@ async fn a_kill_ends_what_ignores_signals(bench: &Bench) {
     let running = bench.launcher("kill", |_| {});
     let (id, container) = running.launch("stay").await;
     while !running.client.list().await.unwrap().contains(&id) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(patient(Duration::from_millis(50))).await;
     }
     assert!(running.client.kill(&id).await.unwrap());
     let end = read(container).await.ended();
@@ -273,7 +273,7 @@ async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
             .await
             .is_empty()
         {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(patient(Duration::from_millis(50))).await;
         }
         let before = Instant::now();
         drop(container);
@@ -297,7 +297,7 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         {
             break told;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(patient(Duration::from_millis(50))).await;
     };
     let config = told.config.unwrap();
     assert_eq!(config.user.as_deref(), Some("64321:64321"));
