@@ -12,7 +12,7 @@ use crate::client::{Container, Frame};
 use crate::door::Shared;
 use crate::engine::{Engine, EngineKind, Identity, bounded};
 use crate::frames::FrameWriter;
-use crate::probe::{advice, judge};
+use crate::probe::{advice, control_groups_advice, judge};
 use crate::reap::{Reaper, Sweep};
 use crate::run::{Outcome, Signals, ending, fault, image_missing, run};
 use crate::settings::{EgressSource, Settings};
@@ -213,7 +213,7 @@ async fn probe<E: Engine>(
             ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
         }
         Outcome::End(end) => Err(format!("it ended with {end:?}")),
-        Outcome::Fault(fault) => return Err(with_profile_named(fault, &settings, kind)),
+        Outcome::Fault(fault) => return Err(with_remedy(fault, &settings, kind)),
         Outcome::Gone => return Err(ending()),
     };
     let report = report.map_err(|reason| LaunchFault {
@@ -235,19 +235,25 @@ async fn probe<E: Engine>(
     }
 }
 
-/// Podman looks for the profile's file when it makes or starts a container, and what it says then names no remedy.
-fn with_profile_named(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
+/// Podman finds out when it makes or starts a container that there is no such profile or that it may not limit anything, and what it says then names no
+/// remedy.
+fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
+    if (kind, fault.kind) != (EngineKind::Podman, FaultKind::EngineError) {
+        return fault;
+    }
     let profile = settings.confinement.seccomp.as_ref();
     let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
-    match (kind, fault.kind, path) {
-        (EngineKind::Podman, FaultKind::EngineError, Some(path)) => LaunchFault {
-            message: format!(
-                "{}; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?",
-                fault.message
-            ),
-            ..fault
-        },
-        _ => fault,
+    // A hint for people, whatever words they are: nothing is decided by them.
+    let remedy = if fault.message.contains("cgroup") {
+        format!("; limits: {}", control_groups_advice(kind))
+    } else if let Some(path) = path {
+        format!("; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?")
+    } else {
+        String::new()
+    };
+    LaunchFault {
+        message: fault.message + &remedy,
+        ..fault
     }
 }
 
@@ -319,6 +325,24 @@ mod tests {
     }
 
     #[test]
+    fn a_podman_that_may_not_limit_comes_with_the_way_out() {
+        let mut settings = Settings::default();
+        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
+        let refused = |kind| {
+            let fault = LaunchFault {
+                kind: FaultKind::EngineError,
+                message: "attach: the engine refused: the requested cgroup controller `memory` is not available"
+                    .to_owned(),
+            };
+            with_remedy(fault, &settings, kind).message
+        };
+        let podman = refused(EngineKind::Podman);
+        assert!(podman.contains("Delegate=cpu memory pids"), "{podman}");
+        assert!(!podman.contains("/etc/x.json"), "{podman}");
+        assert!(!refused(EngineKind::Docker).contains("Delegate"));
+    }
+
+    #[test]
     fn a_profile_that_podman_can_not_read_is_named() {
         let mut settings = Settings::default();
         let message = |settings: &Settings, kind, fault| {
@@ -326,7 +350,7 @@ mod tests {
                 kind: fault,
                 message: "start: the engine refused: no such file".to_owned(),
             };
-            with_profile_named(refused, settings, kind).message
+            with_remedy(refused, settings, kind).message
         };
         let plain = "start: the engine refused: no such file";
         let refused = FaultKind::EngineError;

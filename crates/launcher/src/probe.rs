@@ -30,6 +30,10 @@ const INTERFACES_OF_NONE: [&str; 11] = [
 const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
 /etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and log in anew";
 
+/// What else may keep limits from a container of Podman's.
+const GROUPS_OF_PODMAN: &str = "; Podman must make control groups, and by systemd: no `cgroups=\"disabled\"` and no `cgroup_manager=\"cgroupfs\"` in \
+containers.conf";
+
 /// What an operator can do when Docker does not apply our profile.
 const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that it is sent: `docker info` must \
 list seccomp among its security options";
@@ -84,7 +88,7 @@ pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
     let mut advice = format!("limits are not in force: {}", missing.join("; "));
     if begins(&["memory", "pids"]) {
         advice.push_str(". Memory and pids: ");
-        advice.push_str(DELEGATION);
+        advice.push_str(&control_groups_advice(kind));
     }
     if begins(&["seccomp"]) {
         advice.push_str(". Seccomp: ");
@@ -98,6 +102,15 @@ pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
         advice.push_str(PROGRAM);
     }
     advice
+}
+
+/// What to tell an operator whose engine does not limit what it should, or refuses to.
+pub(crate) fn control_groups_advice(kind: EngineKind) -> String {
+    let further = match kind {
+        EngineKind::Docker => "",
+        EngineKind::Podman => GROUPS_OF_PODMAN,
+    };
+    format!("{DELEGATION}{further}")
 }
 
 fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) {
@@ -395,6 +408,9 @@ mod tests {
     fn missing_control_groups_come_with_the_way_out() {
         let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
         assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
+        assert!(podman("pids: None").contains("cgroup_manager"));
+        let docker = advice(&["pids: None".to_owned()], EngineKind::Docker);
+        assert!(!docker.contains("cgroup_manager"), "{docker}");
         assert!(!podman("seccomp: mode 0").contains("Delegate"));
     }
 
