@@ -4,6 +4,12 @@ use bollard::models::HealthConfig;
 
 use crate::spec::SeccompProfile;
 
+/// Docker writes its machine's resolvers into every container, even one without a network, unless it is told others: this one leads nowhere there.
+pub(crate) const RESOLVER: &str = "127.0.0.1";
+
+/// No domain to search in, for the same reason.
+pub(crate) const SEARCH_NOWHERE: &str = ".";
+
 /// No health check, whatever the image asks for.
 pub(crate) fn no_health_check() -> HealthConfig {
     HealthConfig {

@@ -31,8 +31,8 @@ const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]
 /etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and log in anew";
 
 /// What else may keep limits from a container of Podman's.
-const GROUPS_OF_PODMAN: &str = "; Podman must make control groups, and by systemd: no `cgroups=\"disabled\"` and no `cgroup_manager=\"cgroupfs\"` in \
-containers.conf";
+const GROUPS_OF_PODMAN: &str =
+    "; Podman must make control groups: no `cgroups=\"disabled\"` in containers.conf";
 
 /// What an operator can do when Docker does not apply our profile.
 const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that it is sent: `docker info` must \
@@ -408,9 +408,9 @@ mod tests {
     fn missing_control_groups_come_with_the_way_out() {
         let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
         assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
-        assert!(podman("pids: None").contains("cgroup_manager"));
+        assert!(podman("pids: None").contains("containers.conf"));
         let docker = advice(&["pids: None".to_owned()], EngineKind::Docker);
-        assert!(!docker.contains("cgroup_manager"), "{docker}");
+        assert!(!docker.contains("containers.conf"), "{docker}");
         assert!(!podman("seccomp: mode 0").contains("Delegate"));
     }
 

@@ -235,6 +235,14 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     let memory = i64::from(confinement.memory_bytes);
     HostConfig {
         network_mode: Some("none".to_owned()),
+        dns: match kind {
+            EngineKind::Docker => Some(vec![docker::RESOLVER.to_owned()]),
+            EngineKind::Podman => None,
+        },
+        dns_search: match kind {
+            EngineKind::Docker => Some(vec![docker::SEARCH_NOWHERE.to_owned()]),
+            EngineKind::Podman => None,
+        },
         readonly_rootfs: Some(true),
         tmpfs: Some(covers(kind)),
         mounts: Some(spec.egress.iter().map(mount).collect()),

@@ -1,0 +1,46 @@
+# For the steps in which the launcher refuses to work: `. "$PAYLOAD/pieces/STEP/launcher.sh"` after lib.sh.
+# shellcheck shell=bash
+
+profile=$WORK/seccomp.json
+"$PAYLOAD/pieces/$STEP/fedicensus" seccomp-profile >"$profile"
+mkdir "$WORK/egress"
+
+# launcher [VARIABLE=VALUE…]: starts one, and shows the line in which it says whether checks can be launched
+launcher() {
+    local log=$WORK/log begin=$SECONDS pid
+    env "FEDICENSUS_ENGINE_SOCKET=$ENGINE_SOCKET" "FEDICENSUS_LAUNCHER_SOCKET=$WORK/launcher.sock" "FEDICENSUS_EGRESS_DIR=$WORK/egress" \
+        "FEDICENSUS_SECCOMP_PATH=$profile" FEDICENSUS_INSTANCE=refusals "$@" "$PAYLOAD/pieces/$STEP/fedicensus" launcher >"$log" 2>&1 &
+    pid=$!
+    # An engine that has just been restarted may be late once.
+    until grep -E 'no check can be launched|the engine is fit' "$log" | grep -qv EngineDown || ((SECONDS - begin > 60)); do
+        sleep 1
+    done
+    kill "$pid"
+    wait "$pid" || true
+    grep -hE 'no check can be launched|the engine is fit' "$log" | tail -n 1 || cat "$log"
+}
+
+# works TEXT [VARIABLE=VALUE…]: checks can be launched
+works() {
+    local text=$1 said
+    shift
+    said=$(launcher "$@")
+    if [[ $said == *"the engine is fit"* ]]; then
+        ok "$text"
+    else
+        failed "$text: $said"
+    fi
+}
+
+# refuses TEXT WORDS [VARIABLE=VALUE…]: no check can be launched, in these words among others
+refuses() {
+    local text=$1 words=$2 said
+    shift 2
+    said=$(launcher "$@")
+    if [[ $said == *"no check can be launched"* && $said == *"$words"* ]]; then
+        ok "$text"
+        say "$said"
+    else
+        failed "$text: $said"
+    fi
+}
