@@ -22,11 +22,15 @@ part_is_healthy() {
     [[ $(systemctl --user is-active "fedicensus-$1.service") == active ]] && podman healthcheck run "fedicensus-$1"
 }
 
-# all_healthy SECONDS
+# all_healthy SECONDS: a finding for each part; ends the step when one is not, with what it had to say
 all_healthy() {
     local part
     for part in "${PARTS[@]}"; do
         within "$1" "$part is healthy" part_is_healthy "$part"
+        if ! part_is_healthy "$part" >/dev/null 2>&1; then
+            journalctl --user --no-pager --lines 40 --output cat --unit "fedicensus-$part"
+            return 1
+        fi
     done
 }
 
