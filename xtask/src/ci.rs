@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::confinement;
 use crate::deny;
 use crate::engine::{Belongings, Engine};
 use crate::fuzz;
@@ -203,7 +204,10 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
     })?;
     summary.step("tables", || tables(root))?;
     summary.step("lab", || lab(root, engine))?;
-    summary.step("rootless", || rootless::step(root))
+    summary.step("rootless", || rootless::step(root))?;
+    summary.step("confinement", || {
+        confinement::run(root, confinement::Use::Compare)
+    })
 }
 
 /// Shell scripts below a folder that holds scripts, documents and units.

@@ -1,6 +1,6 @@
 //! `cargo xtask confinement [--update]`: what a taken-over checker tried on each engine, found against committed, and the document that shows it.
 //!
-//! In: `target/tables/confinement/ENGINE/PART.tsv`, which the adversaries' scenarios write, and the same files as committed. Out: a difference fails;
+//! In: `confinement/ENGINE/PART.tsv`, which the adversaries' scenarios write among the tables, and the same files as committed. Out: a difference fails;
 //! with `--update`, what was found is taken over, and `docs/confinement.md` is written anew below its mark. Refused: outcomes that nobody expected.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ const DOCUMENT: &str = "docs/confinement.md";
 
 /// What stands below it in the document is written by this chore.
 const MARK: &str = "<!-- Below: `cargo xtask confinement --update`. -->\n";
+
+/// Where runs leave what they found, below the build's folder: on this machine's engine, and on the virtual machine's.
+const PLACES: [&str; 2] = ["tables/confinement", "rootless/results/tables/confinement"];
 
 /// The engines in the order of their columns: names of folders and words for people.
 const ENGINES: [(&str, &str); 2] = [("docker", "Docker"), ("podman", "Rootless Podman")];
@@ -50,19 +53,20 @@ type Parts = BTreeMap<String, Found>;
 /// # Errors
 /// When nothing was found, or it is not what is committed, or not what is expected.
 pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
-    let folder = target_folder(root).join("tables/confinement");
+    let places = PLACES.map(|place| target_folder(root).join(place));
     let mut missing = Vec::new();
     for (engine, name) in ENGINES {
-        let found = read(&folder.join(engine))?;
-        if found.is_empty() {
+        let folders = places.iter().map(|place| place.join(engine));
+        let Some(folder) = folders.into_iter().find(|folder| folder.exists()) else {
             missing.push(name);
             continue;
-        }
+        };
+        let found = read(&folder)?;
         for (part, found) in &found {
             as_expected(found)?;
             let path = root.join(COMMITTED).join(engine).join(part);
             match purpose {
-                Use::Update => take_over(&folder.join(engine).join(part), &path)?,
+                Use::Update => take_over(&folder.join(part), &path)?,
                 Use::Compare => {
                     let text = fs::read_to_string(&path).unwrap_or_default();
                     let differences = differences(&parse(&text).unwrap_or(Found::empty()), found);
@@ -83,10 +87,7 @@ pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
         }
     }
     if missing.len() == ENGINES.len() {
-        bail!(
-            "nothing was found in {}: run the adversaries first",
-            folder.display()
-        );
+        bail!("nothing was found in {places:?}: run the adversaries first");
     }
     document(root, purpose)?;
     Ok(match missing.as_slice() {
