@@ -96,7 +96,8 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
 async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<Ready, LaunchFault> {
     let (engine, settings) = (&shared.engine, &shared.settings);
     let call_timeout = settings.call_timeout;
-    let identity = bounded("version", call_timeout, engine.identify())
+    // No small call on Podman, which answers only when it has had the lock of every container, those among them that are being started or removed.
+    let identity = bounded("version", settings.start_timeout, engine.identify())
         .await
         .map_err(|error| fault(&error))?;
     // Before anything may refuse: what a former life left behind goes even if nothing new can be started.
@@ -124,7 +125,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
             () = shared.nudge.notified() => return,
             () = tokio::time::sleep(settings.sweep_interval) => {}
         }
-        let identity = bounded("version", settings.call_timeout, shared.engine.identify()).await;
+        let identity = bounded("version", settings.start_timeout, shared.engine.identify()).await;
         let same = identity.is_ok_and(|identity| identity == ready.identity);
         if !same || sweep(shared, reaper, Sweep::Stale).await.is_err() {
             return;

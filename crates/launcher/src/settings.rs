@@ -26,9 +26,9 @@ pub struct Settings {
     pub confinement: Confinement,
     /// Value of the label `org.fedicensus`: installations that share an engine need different ones, or they reap each other's checks.
     pub instance: String,
-    /// Longest wait for the answer to a small call: version, inspect, kill, list, and for the exit code after a kill.
+    /// Longest wait for the answer to a small call: inspect, kill, list, and for the exit code after a kill.
     pub call_timeout: Duration,
-    /// Longest wait for each of create, attach, start and remove. A rootless engine on a slow disk took 4 s.
+    /// Longest wait for each of version, create, attach, start and remove. A rootless engine on a slow disk took 4 s.
     pub start_timeout: Duration,
     /// First pause after the engine failed; it doubles up to [`Self::backoff_max`].
     pub backoff_min: Duration,

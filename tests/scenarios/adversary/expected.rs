@@ -40,13 +40,18 @@ struct Row {
     item: String,
     /// Any of these, one after the other.
     outcomes: Vec<String>,
+    /// What is expected of all engines, where they differ.
+    shown: Option<String>,
     /// Why it does no harm, where it works, or where the engines differ.
     why: Option<String>,
 }
 
 impl Row {
     fn expected(&self) -> String {
-        let outcomes = self.outcomes.join(" or ");
+        let outcomes = match &self.shown {
+            Some(shown) => shown.clone(),
+            None => self.outcomes.join(" or "),
+        };
         match &self.why {
             Some(why) => format!("{outcomes}: {why}"),
             None => outcomes,
@@ -73,9 +78,13 @@ fn rows(engine: &EngineApi) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (section, items) in &table {
         for (item, value) in items.as_table().context("sections")? {
+            let mut shown = None;
             let (outcomes, why) = match (section.as_str(), value) {
                 ("differs", value) => {
                     let why = value["why"].as_str().context("a reason")?;
+                    let of = |engine: &str| anyhow::Ok(texts(&value[engine])?.join(" or "));
+                    let (docker, podman) = (of("docker")?, of("podman")?);
+                    shown = Some(format!("{docker} on Docker, {podman} on Podman"));
                     (texts(&value[engine.word()])?, Some(why.to_owned()))
                 }
                 ("harmless", value) => {
@@ -89,6 +98,7 @@ fn rows(engine: &EngineApi) -> anyhow::Result<Vec<Row>> {
             rows.push(Row {
                 item: item.clone(),
                 outcomes,
+                shown,
                 why,
             });
         }
