@@ -28,7 +28,7 @@ all_healthy() {
     for part in "${PARTS[@]}"; do
         within "$1" "$part is healthy" part_is_healthy "$part"
         if ! part_is_healthy "$part" >/dev/null 2>&1; then
-            journalctl --user --no-pager --lines 40 --output cat --unit "fedicensus-$part"
+            journalctl --user --no-pager --boot --output cat --unit "fedicensus-$part" | grep -v ' container \| image ' | tail -n 20
             return 1
         fi
     done
