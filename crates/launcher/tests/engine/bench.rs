@@ -295,8 +295,21 @@ impl Running {
     }
 
     pub(crate) async fn launch_as(&self, check: &CheckId, behaviour: &str) -> Container {
+        self.until_known().await;
         let host = Host::parse(&format!("{behaviour}.victim.example")).unwrap();
         self.client.launch(check, &host).await.unwrap()
+    }
+
+    /// Waits until the launcher knows what it thinks of the engine: on a slow one, its first probe takes longer than it lets a check wait for.
+    async fn until_known(&self) {
+        let start = Instant::now();
+        while start.elapsed() < patient(Duration::from_secs(20)) {
+            let trouble = self.client.status().await.unwrap().trouble;
+            if !trouble.is_some_and(|trouble| trouble.contains("still being looked for")) {
+                break;
+            }
+            tokio::time::sleep(patient(Duration::from_millis(50))).await;
+        }
     }
 
     pub(crate) async fn report(&self, behaviour: &str) -> Report {
