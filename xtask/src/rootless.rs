@@ -1,7 +1,7 @@
 //! The `rootless` chore: the census under an unprivileged user's Podman and systemd, in a virtual machine (tests/rootless).
 //!
 //! In: which steps, and how many of the lab's personas. Out: the steps' findings as they come, and the table `rootless.md` beside the tests' tables.
-//! Refused: unknown steps; a machine that can't make or boot the virtual one, unless it may be skipped there.
+//! Refused: unknown steps; a machine that can't make or boot the virtual one.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ const PROGRAMS: [(&str, &str); 2] = [
     ("mmdebstrap", "mmdebstrap"),
 ];
 
-/// Set to `required` where a machine that can't run it has failed: in CI.
+/// Set to `required` where `cargo xtask ci` runs it, and a machine that can't has failed.
 const REQUIRED: &str = "FEDICENSUS_ROOTLESS";
 
 /// What is to be run.
@@ -65,18 +65,15 @@ impl Plan {
     }
 }
 
-/// Runs it as a step of CI: where the machine lacks what it needs it is skipped aloud, or fails where it is required.
+/// Runs it as a step of CI where it is required; else says aloud that it was not run, because under emulation it takes longer than all the rest.
 ///
 /// # Errors
 /// As [`run`].
 pub(crate) fn step(root: &Path) -> anyhow::Result<Outcome> {
-    if let Some(lack) = lack()? {
-        if std::env::var_os(REQUIRED).is_some_and(|value| value == "required") {
-            bail!("{lack}");
-        }
-        return Ok(Outcome::Partly(format!(
-            "nothing was shown on rootless Podman: {lack}"
-        )));
+    if std::env::var_os(REQUIRED).is_none_or(|value| value != "required") {
+        return Ok(Outcome::Partly(
+            "nothing was shown on rootless Podman: `cargo xtask rootless` shows it".to_owned(),
+        ));
     }
     run(root, &Plan::sample())?;
     Ok(Outcome::Passed)
