@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bollard::errors::Error;
-use bollard::models::ContainerSummary;
 use bollard::models::SystemVersion;
 use bollard::query_parameters::{
-    CreateContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
-    RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder,
+    CreateContainerOptions, KillContainerOptionsBuilder, RemoveContainerOptionsBuilder,
+    StartContainerOptions, WaitContainerOptionsBuilder,
 };
 use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
 use futures_util::StreamExt as _;
@@ -101,8 +100,16 @@ impl BollardEngine {
     }
 }
 
-/// What we want to know of a container that has ended. Nothing of its state by name: just after an end, and for a while on a busy machine, Podman calls
-/// it `stopped`, which the client does not know, so that it would refuse all of the answer.
+/// What we want to know of a container in a list. Nothing of its state by name: just after an end, and for a while on a busy machine, Podman calls it
+/// `stopped`, which the client does not know, so that it would refuse all of the answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Summary {
+    id: Option<String>,
+    labels: Option<HashMap<String, String>>,
+}
+
+/// What we want to know of a container that has ended; nothing of its state by name either.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Inspected {
@@ -234,16 +241,10 @@ impl Engine for BollardEngine {
     }
 
     async fn list(&self, labels: &[String]) -> Result<Vec<Listed>, EngineError> {
-        let options = ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&HashMap::from([("label", labels.to_vec())]))
-            .build();
-        let summaries = self
-            .connected("list")?
-            .docker
-            .list_containers(Some(options))
-            .await
-            .map_err(|error| named("list", error))?;
+        self.connected("list")?;
+        let filters = serde_json::json!({ "label": labels }).to_string();
+        let path = format!("/containers/json?all=true&filters={}", encoded(&filters));
+        let summaries: Vec<Summary> = self.told("list", &path).await?;
         Ok(summaries.into_iter().filter_map(listed).collect())
     }
 }
@@ -317,11 +318,24 @@ fn container_id(text: String) -> Result<ContainerId, EngineError> {
     })
 }
 
-fn listed(summary: ContainerSummary) -> Option<Listed> {
+fn listed(summary: Summary) -> Option<Listed> {
     Some(Listed {
         id: container_id(summary.id?).ok()?,
         labels: summary.labels.unwrap_or_default(),
     })
+}
+
+/// A text as a part of a query.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 fn exit_code(
@@ -446,6 +460,14 @@ mod tests {
         for text in ["", "../images/x", "a?force=1", "a/b", "a b", "ä"] {
             assert!(container_id(text.to_owned()).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn labels_are_encoded_as_a_part_of_a_query() {
+        assert_eq!(
+            encoded(r#"{"a":["b.c=d&e"]}"#),
+            "%7B%22a%22%3A%5B%22b.c%3Dd%26e%22%5D%7D"
+        );
     }
 
     #[tokio::test]

@@ -245,7 +245,8 @@ fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> Lau
     let profile = settings.confinement.seccomp.as_ref();
     let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
     // A hint for people, whatever words they are: nothing is decided by them.
-    let remedy = if fault.message.contains("cgroup") {
+    let is_of_limits = ["cgroup", "memory.", "pids."].map(|word| fault.message.contains(word));
+    let remedy = if is_of_limits.contains(&true) {
         format!("; limits: {}", control_groups_advice(kind))
     } else if let Some(path) = path {
         format!("; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?")
@@ -332,7 +333,8 @@ mod tests {
         let refused = |kind| {
             let fault = LaunchFault {
                 kind: FaultKind::EngineError,
-                message: "attach: the engine refused: the requested cgroup controller `memory` is not available"
+                // As Podman 5.4 says it with crun 1.21.
+                message: "attach: the engine refused: crun: opening file `memory.max` for writing: No such file or directory"
                     .to_owned(),
             };
             with_remedy(fault, &settings, kind).message

@@ -320,7 +320,8 @@ async fn soundly(stream: &mut UnixStream, state: &Mutex<State>, request: &Reques
 fn list(state: &Mutex<State>) -> Value {
     let state = state.lock().unwrap();
     let all = state.containers.iter();
-    all.map(|(id, container)| json!({"Id": id, "Labels": container.labels}))
+    // In a state that the client does not know, as Podman has one.
+    all.map(|(id, container)| json!({"Id": id, "Labels": container.labels, "State": "stopped"}))
         .collect()
 }
 

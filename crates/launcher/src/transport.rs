@@ -162,7 +162,7 @@ pub(crate) async fn get(socket: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
     let request = Request::get(path)
         .body(String::new())
         .map_err(|error| Refusal::Client(error.into()))?;
-    let allowance = Allowance::new(answer_bytes_max(path));
+    let allowance = Allowance::new(answer_bytes_max(request.uri().path()));
     let answer = send(socket, request, allowance)
         .await
         .map_err(Refusal::Client)?;

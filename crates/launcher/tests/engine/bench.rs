@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     BuildImageOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
-    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
-    RemoveVolumeOptions, StartContainerOptions,
+    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptions,
+    StartContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
@@ -45,6 +45,7 @@ pub(crate) fn of_installation(name: &str) -> String {
 
 pub(crate) struct Bench {
     pub(crate) docker: Docker,
+    engine: BollardEngine,
     pub(crate) kind: EngineKind,
     pub(crate) socket: PathBuf,
     pub(crate) folder: tempfile::TempDir,
@@ -84,9 +85,11 @@ impl Bench {
             .negotiate_version()
             .await
             .unwrap();
-        let kind = BollardEngine::new(&socket).identify().await.unwrap().kind;
+        let engine = BollardEngine::new(&socket);
+        let kind = engine.identify().await.unwrap().kind;
         let mut bench = Self {
             docker,
+            engine,
             kind,
             socket,
             folder: tempfile::tempdir().unwrap(),
@@ -223,12 +226,9 @@ impl Bench {
 
     /// The containers that carry all these labels, running or not.
     pub(crate) async fn containers(&self, labels: &[&str]) -> Vec<String> {
-        let options = ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&[("label", labels.to_vec())].into())
-            .build();
-        let listed = self.docker.list_containers(Some(options)).await.unwrap();
-        listed.into_iter().filter_map(|found| found.id).collect()
+        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        let listed = self.engine.list(&labels).await.unwrap();
+        listed.into_iter().map(|found| found.id.0).collect()
     }
 
     pub(crate) async fn until_gone(&self, labels: &[&str]) {
