@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{self, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
+use rusqlite::{Connection, OpenFlags};
+
 use crate::copy::{self, Beside};
 use crate::open::{Tuning, lock};
 use crate::{CopyError, open};
@@ -90,6 +92,7 @@ pub(crate) fn restore_tuned(
         });
     }
     let (beside, copied) = measured(beside, schema)?;
+    fold_log_in(database, tuning);
     put_aside(database).map_err(|error| CopyError::unwritable(database, &error))?;
     beside.put(database)?;
     Ok(copied)
@@ -98,6 +101,18 @@ pub(crate) fn restore_tuned(
 /// Where the database is kept that a backup took the place of.
 pub fn replaced(database: &Path) -> PathBuf {
     with(database, ".replaced")
+}
+
+/// Takes the log over into the database: a crash before the backup is in its place leaves one that has lost nothing (invariant I6).
+///
+/// As far as it goes: what is damaged is being replaced, and keeps its log.
+fn fold_log_in(database: &Path, tuning: &Tuning) {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let folded = Connection::open_with_flags(database, flags).and_then(|connection| {
+        connection.busy_timeout(tuning.busy_wait)?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_row| Ok(()))
+    });
+    folded.ok();
 }
 
 /// Gives the database that is there a second name, and takes its log away, which would be applied to whatever file takes its place.

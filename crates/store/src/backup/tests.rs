@@ -87,6 +87,22 @@ async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
     assert!(knows(&replaced(&path(&cut)), "after"));
 }
 
+/// Invariant I6: until the backup is in its place, the database that it replaces has all that was ever acknowledged.
+#[tokio::test]
+async fn a_restore_that_is_cut_off_loses_nothing() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "after").await;
+    let cut = TempDir::new().unwrap();
+    for end in ["", "-wal"] {
+        fs::copy(with(&path(&dir), end), with(&path(&cut), end)).unwrap();
+    }
+    store.close();
+    fold_log_in(&path(&cut), &Tuning::default());
+    put_aside(&path(&cut)).unwrap();
+    assert!(knows(&path(&cut), "after"));
+}
+
 #[tokio::test]
 async fn a_backup_is_put_where_there_is_no_database() {
     let dir = TempDir::new().unwrap();
