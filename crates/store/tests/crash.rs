@@ -22,6 +22,10 @@ use store::Store;
 const CHILD: &str = "FEDICENSUS_TEST_CRASH_DATABASE";
 const HOSTS: u32 = 40;
 
+/// Who starts a process lends it, for the moment until it is another program, all files that are open, locks among them: so nobody else may have a
+/// database open then.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 fn host(n: u32) -> Host {
     Host::parse(&format!("n{n}.example")).unwrap()
 }
@@ -94,6 +98,7 @@ fn spawn(path: &Path) -> Child {
 
 #[test]
 fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
+    let _turn = TURN.blocking_lock();
     let dir = tempfile::TempDir::new().unwrap();
     let path = dir.path().join("census.db");
     // Each time after another number of verdicts, so that the kill strikes at another point of the commits.
@@ -179,6 +184,7 @@ fn log_of(path: &Path) -> PathBuf {
 /// Each commit syncs the log (`open/tests.rs`), and a power cut may keep or lose, tear or spoil whatever was written after the last sync.
 #[tokio::test]
 async fn a_power_cut_at_any_length_of_the_log_keeps_every_acknowledged_verdict() {
+    let _turn = TURN.lock().await;
     const VERDICTS: u32 = 5;
     const FRAME: usize = 4096 + 24;
     let dir = tempfile::TempDir::new().unwrap();
