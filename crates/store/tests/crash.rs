@@ -18,6 +18,7 @@ use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use protocol::{Host, Private};
 use store::Store;
+use store::writer::Writer;
 
 const CHILD: &str = "FEDICENSUS_TEST_CRASH_DATABASE";
 const HOSTS: u32 = 40;
@@ -42,6 +43,17 @@ fn alive(round: u32) -> Verdict {
     }
 }
 
+/// A check of a host that lives, from its taking to the acknowledgement of its verdict.
+async fn settle_alive(writer: &Writer, host: &Host, round: u32) {
+    let taken = writer
+        .take_one(host, now(round), Jitter(0), Calendar::REAL)
+        .await;
+    let record = taken.unwrap().unwrap().record;
+    let verdict = alive(round);
+    let change = transition(&record, &verdict, now(round), Jitter(0), Calendar::REAL);
+    writer.settle(change, now(round)).await.unwrap();
+}
+
 /// The child: each host in turn, for ever; says `round host` after each acknowledged verdict.
 async fn write_for_ever(path: &Path) {
     let store = store::open(path).unwrap();
@@ -55,18 +67,7 @@ async fn write_for_ever(path: &Path) {
         let checks = (0..HOSTS).map(|n| {
             let writer = writer.clone();
             tokio::spawn(async move {
-                let taken = writer
-                    .take_one(&host(n), now(round), Jitter(0), Calendar::REAL)
-                    .await;
-                let record = taken.unwrap().unwrap().record;
-                let change = transition(
-                    &record,
-                    &alive(round),
-                    now(round),
-                    Jitter(0),
-                    Calendar::REAL,
-                );
-                writer.settle(change, now(round)).await.unwrap();
+                settle_alive(&writer, &host(n), round).await;
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "ack {round} {n}").unwrap();
                 out.flush().unwrap();
@@ -160,18 +161,7 @@ async fn acknowledge(store: &Store, path: &Path, verdicts: u32) -> Vec<usize> {
     writer.add_now(vec![host(0)], now(0)).await.unwrap();
     let mut lengths = Vec::new();
     for round in 1..=verdicts {
-        let taken = writer
-            .take_one(&host(0), now(round), Jitter(0), Calendar::REAL)
-            .await;
-        let record = taken.unwrap().unwrap().record;
-        let change = transition(
-            &record,
-            &alive(round),
-            now(round),
-            Jitter(0),
-            Calendar::REAL,
-        );
-        writer.settle(change, now(round)).await.unwrap();
+        settle_alive(&writer, &host(0), round).await;
         lengths.push(std::fs::read(log_of(path)).unwrap().len());
     }
     lengths
