@@ -9,9 +9,7 @@ mod verdicts;
 mod writes;
 
 #[cfg(test)]
-mod crowds;
-#[cfg(test)]
-mod league;
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -556,10 +556,4 @@ async fn listen(path: &Path) -> Result<UnixListener, LauncherError> {
 }
 
 #[cfg(test)]
-mod holds;
-
-#[cfg(test)]
-mod properties;
-
-#[cfg(test)]
 mod tests;

@@ -157,7 +157,7 @@ pub enum EngineError {
         /// How long was waited.
         limit: Duration,
     },
-    /// The engine answered that it won't. Status codes are not looked at: what is 404 with Docker is 500 with Podman.
+    /// The engine answered that it won't. Status codes are not looked at, but for a missing image's: what is 404 with Docker is 500 with Podman.
     #[error("{call}: the engine refused")]
     Refused {
         /// What was asked.

@@ -283,8 +283,8 @@ mod tests {
     use super::*;
     use crate::client::LauncherClient;
     use crate::door::Launcher;
-    use crate::fake_engine::{FakeEngine, REPORT, Script};
     use crate::spec::SeccompProfile;
+    use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
     use protocol::Host;
     use protocol::probe::CALLS_TRIED;
     use tokio_util::sync::CancellationToken;

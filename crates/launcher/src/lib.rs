@@ -40,10 +40,7 @@ pub mod door;
 pub mod client;
 
 #[cfg(test)]
-mod fake_engine;
-
-#[cfg(test)]
-mod odd_engine;
+mod tests;
 
 pub use bollard_engine::BollardEngine;
 pub use client::{ClientError, Container, Frame, LauncherClient};

@@ -119,7 +119,7 @@ impl Reaper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_engine::{FakeEngine, Mishap, labels};
+    use crate::tests::fake_engine::{FakeEngine, Mishap, labels};
     use protocol::CheckId;
 
     /// Containers of checks that nobody sees to. Removals of those with a mishap go wrong.

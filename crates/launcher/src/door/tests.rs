@@ -1,6 +1,9 @@
+mod holds;
+mod properties;
+
 use super::*;
 use crate::client::{ClientError, Container, Frame, LauncherClient};
-use crate::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
+use crate::tests::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
 use crate::wire::{End, Killed};
 use protocol::CheckId;
 

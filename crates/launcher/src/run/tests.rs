@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::engine::Chunk;
-use crate::fake_engine::{FakeEngine, Mishap, Script};
 use crate::spec::EgressBase;
+use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
 use protocol::{CheckId, Host};
 
 struct Ran {

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::*;
+use super::super::*;
 use crate::engine::EngineKind;
-use crate::fake_engine::{FakeEngine, Script};
 use crate::spec::{EgressBase, create_body};
+use crate::tests::fake_engine::{FakeEngine, Script};
 
 /// What a request came to.
 struct Came {

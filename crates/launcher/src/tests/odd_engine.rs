@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
-use crate::fake_engine::REPORT;
+use crate::tests::fake_engine::REPORT;
 
 /// More than any bound on an answer: a reader that takes this much takes everything.
 pub(crate) const ENDLESS_BYTES: u64 = 64 * 1024 * 1024;

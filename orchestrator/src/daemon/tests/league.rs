@@ -9,10 +9,10 @@ use std::time::Duration;
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
 
-use super::verdicts::ASK_AGAIN_AFTER;
-use super::writes::spread;
 use crate::clock::Dice;
 use crate::confirm::{Confirm, Dns, Doubt, Outcome, Witness};
+use crate::daemon::verdicts::ASK_AGAIN_AFTER;
+use crate::daemon::writes::spread;
 use crate::fault::{Faulters, Lately, Whose};
 use crate::outage::{Outage, Seen};
 

@@ -1,9 +1,9 @@
 //! Nothing holds the launcher: not an engine that never answers, not a reader that stands still, not a request that never ends. In the end every
 //! place, slot and entry in the table is free again, and no container is left.
 
-use super::*;
+use super::super::*;
 use crate::client::{Frame, LauncherClient};
-use crate::fake_engine::{FakeEngine, Mishap, Script};
+use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 

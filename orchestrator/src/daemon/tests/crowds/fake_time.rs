@@ -15,8 +15,8 @@ use gateway::pace::{Charged, Late, Pace};
 use protocol::{DeadReason, Host, Private};
 use store::{Candidate, Reader, Store};
 
-use super::super::verdicts::after_deferral;
 use crate::clock::Dice;
+use crate::daemon::verdicts::after_deferral;
 use crate::due::EarlyAsks;
 
 /// As the settings have it by default.
