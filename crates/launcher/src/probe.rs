@@ -28,7 +28,7 @@ const INTERFACES_OF_NONE: [&str; 11] = [
 
 /// What an operator can do about limits that rootless engines don't have by themselves.
 const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
-/etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and log in anew";
+/etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and `systemctl restart user@UID.service` with the id of the engine's user, which ends all that this user runs, or reboot";
 
 /// What else may keep limits from a container of Podman's.
 const GROUPS_OF_PODMAN: &str =
@@ -408,6 +408,8 @@ mod tests {
     fn missing_control_groups_come_with_the_way_out() {
         let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
         assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
+        // A user who lingers is never logged out, and keeps what systemd gave at the boot.
+        assert!(podman("memory: None").contains("restart user@UID.service"));
         assert!(podman("pids: None").contains("containers.conf"));
         let docker = advice(&["pids: None".to_owned()], EngineKind::Docker);
         assert!(!docker.contains("containers.conf"), "{docker}");

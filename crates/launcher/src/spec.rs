@@ -302,7 +302,8 @@ fn mount(egress: &EgressMount) -> Mount {
             }),
             ..common
         },
-        // A mount, not an entry of `Binds`: those make a directory that is not there, and a check without its socket would start.
+        // A mount, not an entry of `Binds`: for those, Docker makes a directory that is not there, and a check without its socket would start.
+        // Podman makes one in either case, an empty one: the checker then ends with a fault, and the gateway sweeps it away when it starts.
         // The propagation is the engine's own choice: `rprivate`, but Docker demands `rslave` for what lies in its own folder, as volumes do.
         // Neither lets a mount out of the container.
         EgressMount::Bind(path) => Mount {
