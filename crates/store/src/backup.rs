@@ -1,7 +1,8 @@
 //! Backups, and putting them back.
 //!
 //! In: a database, which may be in use, or a file that was one. Out: one file that holds all of it; or the file in the database's place. Refused:
-//! writing over a file; putting back what is damaged, no census or of a newer schema; putting anything back while another process writes.
+//! writing over a file; putting back what is damaged, no census or of a newer schema; putting anything back while another process writes, or when
+//! [`REPLACED_MAX`] databases are kept already that others took the place of.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,13 +15,26 @@ use crate::copy::{self, Beside};
 use crate::open::{Tuning, lock};
 use crate::{CopyError, open};
 
-/// What was copied or put back.
+/// Databases that are kept beside the one that took their place, each as large as that. Whoever tries one backup after the other has tried enough by
+/// then, and none is ever removed without being asked.
+pub const REPLACED_MAX: u32 = 9;
+
+/// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Its schema.
     pub schema: i64,
     /// Its size.
     pub bytes: u64,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The copy.
+    pub copied: Copied,
+    /// Where the database is kept that it took the place of, if there was one.
+    pub replaced: Option<PathBuf>,
 }
 
 /// Writes all that is committed now into a new file. The database may be in use, and of an older or a newer schema.
@@ -66,11 +80,12 @@ fn measured(mut beside: Beside, schema: i64) -> Result<(Beside, Copied), CopyErr
     Ok((beside, Copied { schema, bytes }))
 }
 
-/// Puts a backup in the database's place. What was there is kept beside it ([`replaced`]); a former one of those is removed.
+/// Puts a backup in the database's place. What was there is kept beside it, as `.replaced` or, when there are such already, `.replaced-2` and so on
+/// up to [`REPLACED_MAX`].
 ///
 /// # Errors
 /// A variant a cause; the database is as it was then.
-pub fn restore(database: &Path, from: &mut dyn Read) -> Result<Copied, CopyError> {
+pub fn restore(database: &Path, from: &mut dyn Read) -> Result<Restored, CopyError> {
     restore_tuned(database, from, &Tuning::default())
 }
 
@@ -78,9 +93,10 @@ pub(crate) fn restore_tuned(
     database: &Path,
     from: &mut dyn Read,
     tuning: &Tuning,
-) -> Result<Copied, CopyError> {
+) -> Result<Restored, CopyError> {
     let _lock = lock(database)?;
     copy::clear(database);
+    let kept = free_place(database)?;
     let mut beside = Beside::new(database)?;
     io::copy(from, beside.file()).map_err(CopyError::Stream)?;
     let schema = beside.check()?;
@@ -93,14 +109,36 @@ pub(crate) fn restore_tuned(
     }
     let (beside, copied) = measured(beside, schema)?;
     fold_log_in(database, tuning);
-    put_aside(database).map_err(|error| CopyError::unwritable(database, &error))?;
+    let replaced = put_aside(database, &kept)
+        .map_err(|error| CopyError::unwritable(database, &error))?
+        .then_some(kept);
     beside.put(database)?;
-    Ok(copied)
+    Ok(Restored { copied, replaced })
 }
 
-/// Where the database is kept that a backup took the place of.
-pub fn replaced(database: &Path) -> PathBuf {
-    with(database, ".replaced")
+/// Where the database will be kept that a backup takes the place of.
+fn free_place(database: &Path) -> Result<PathBuf, CopyError> {
+    (1..=REPLACED_MAX)
+        .map(|number| aside(database, number))
+        // A log without its database would be applied to the one that is put beside it.
+        .find(|place| ["", "-wal"].iter().all(|end| is_free(&with(place, end))))
+        .ok_or_else(|| CopyError::KeptTooMany {
+            first: aside(database, 1),
+            last: aside(database, REPLACED_MAX),
+        })
+}
+
+fn aside(database: &Path, number: u32) -> PathBuf {
+    match number {
+        1 => with(database, ".replaced"),
+        _ => with(database, &format!(".replaced-{number}")),
+    }
+}
+
+/// What can't be looked at is taken for a file.
+fn is_free(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Takes the log over into the database: a crash before the backup is in its place leaves one that has lost nothing (invariant I6).
@@ -115,19 +153,17 @@ fn fold_log_in(database: &Path, tuning: &Tuning) {
     folded.ok();
 }
 
-/// Gives the database that is there a second name, and takes its log away, which would be applied to whatever file takes its place.
+/// Gives the database that is there a second name, and takes its log away, which would be applied to whatever file takes its place. Tells whether
+/// there was one.
 ///
-/// The database keeps its own name until then: after a crash there is one, and no daemon makes an empty one.
-fn put_aside(database: &Path) -> io::Result<()> {
-    let kept = replaced(database);
-    for end in ["", "-wal"] {
-        absent_is_fine(fs::remove_file(with(&kept, end)))?;
-    }
-    absent_is_fine(fs::hard_link(database, &kept))?;
-    absent_is_fine(fs::rename(with(database, "-wal"), with(&kept, "-wal")))?;
-    absent_is_fine(fs::remove_file(with(database, "-shm")))?;
-    absent_is_fine(fs::remove_file(with(database, "-journal")))?;
-    copy::sync_folder(database)
+/// The database keeps its own name until then: after a crash there is one, and no daemon makes an empty one. Nor is a file written over.
+fn put_aside(database: &Path, kept: &Path) -> io::Result<bool> {
+    let was_there = present(fs::hard_link(database, kept))?;
+    present(fs::rename(with(database, "-wal"), with(kept, "-wal")))?;
+    present(fs::remove_file(with(database, "-shm")))?;
+    present(fs::remove_file(with(database, "-journal")))?;
+    copy::sync_folder(database)?;
+    Ok(was_there)
 }
 
 fn with(path: &Path, end: &str) -> PathBuf {
@@ -136,10 +172,12 @@ fn with(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+/// Whether the file was there that something was done with.
+fn present(done: io::Result<()>) -> io::Result<bool> {
     match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -131,6 +131,14 @@ pub enum CopyError {
         /// The database's size.
         mebibytes: i64,
     },
+    /// So many databases are kept that others took the place of that there is no name for another.
+    #[error("{first} to {last} are there already, databases that others took the place of: remove those that nobody needs any more, then try again", first = .first.display(), last = .last.display())]
+    KeptTooMany {
+        /// The oldest.
+        first: PathBuf,
+        /// The name that was tried last.
+        last: PathBuf,
+    },
     /// A file can't be made or written.
     #[error("can't write {path}: {reason} (in a container, only the data directory can be written)", path = .path.display())]
     Unwritable {

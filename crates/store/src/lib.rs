@@ -18,7 +18,7 @@ pub mod reader;
 mod upgrade;
 pub mod writer;
 
-pub use backup::{Copied, backup, backup_into, replaced, restore};
+pub use backup::{Copied, Restored, backup, backup_into, restore};
 pub use census::state::StateName;
 pub use dumps::DumpRecord;
 pub use error::{CopyError, OpenError, StoreError};

@@ -14,7 +14,7 @@ pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
     if file != Path::new("-") {
         let copied = store::backup(&database, file).with_context(|| failed(&database))?;
-        say(&format!("wrote {}: {}", file.display(), in_words(&copied)));
+        say(&format!("wrote {}: {}", file.display(), in_words(&copied)))?;
         return Ok(OK);
     }
     let mut out = std::io::stdout().lock();
@@ -40,7 +40,7 @@ pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     } else {
         Box::new(open(file)?)
     };
-    let copied = store::restore(&database, &mut source).with_context(|| {
+    let restored = store::restore(&database, &mut source).with_context(|| {
         format!(
             "{} was not restored from {}",
             database.display(),
@@ -50,14 +50,13 @@ pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     say(&format!(
         "restored {}: {}; start the daemon now",
         database.display(),
-        in_words(&copied)
-    ));
-    let replaced = store::replaced(&database);
-    if replaced.exists() {
+        in_words(&restored.copied)
+    ))?;
+    if let Some(replaced) = restored.replaced {
         say(&format!(
             "what was there is kept as {}; remove it when all is well",
             replaced.display()
-        ));
+        ))?;
     }
     Ok(OK)
 }

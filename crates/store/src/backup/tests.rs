@@ -51,12 +51,10 @@ async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
     );
     store.close();
 
-    assert_eq!(
-        restore(&path(&dir), &mut streamed.as_slice()).unwrap(),
-        copied
-    );
+    let restored = restore(&path(&dir), &mut streamed.as_slice()).unwrap();
+    assert_eq!(restored.copied, copied);
     assert!(knows(&path(&dir), "before") && !knows(&path(&dir), "after"));
-    assert!(knows(&replaced(&path(&dir)), "after"));
+    assert!(knows(&aside(&path(&dir), 1), "after"));
     // It is an ordinary database again, and can go on.
     let store = open(&path(&dir)).unwrap();
     add(&store, "later").await;
@@ -84,7 +82,7 @@ async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
     assert!(knows(&path(&cut), "before") && !knows(&path(&cut), "after"));
     let reader = open_read_only(&path(&cut)).unwrap();
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
-    assert!(knows(&replaced(&path(&cut)), "after"));
+    assert!(knows(&aside(&path(&cut), 1), "after"));
 }
 
 /// Invariant I6: until the backup is in its place, the database that it replaces has all that was ever acknowledged.
@@ -99,7 +97,7 @@ async fn a_restore_that_is_cut_off_loses_nothing() {
     }
     store.close();
     fold_log_in(&path(&cut), &Tuning::default());
-    put_aside(&path(&cut)).unwrap();
+    assert!(put_aside(&path(&cut), &aside(&path(&cut), 1)).unwrap());
     assert!(knows(&path(&cut), "after"));
 }
 
@@ -111,9 +109,49 @@ async fn a_backup_is_put_where_there_is_no_database() {
     let mut backup = Vec::new();
     backup_into(&path(&dir), &mut backup).unwrap();
     let new = TempDir::new().unwrap();
-    restore(&path(&new), &mut backup.as_slice()).unwrap();
+    let restored = restore(&path(&new), &mut backup.as_slice()).unwrap();
+    assert_eq!(restored.replaced, None);
     assert!(knows(&path(&new), "before"));
-    assert!(!replaced(&path(&new)).exists());
+    assert!(!aside(&path(&new), 1).exists());
+}
+
+/// Whoever restores the wrong backup first still has the database that was there before.
+#[tokio::test]
+async fn each_database_that_is_replaced_is_kept_until_there_are_too_many() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    let mut backup = Vec::new();
+    backup_into(&path(&dir), &mut backup).unwrap();
+    add(&store, "first").await;
+    store.close();
+    for number in 1..=REPLACED_MAX {
+        let restored = restore(&path(&dir), &mut backup.as_slice()).unwrap();
+        assert_eq!(restored.replaced, Some(aside(&path(&dir), number)));
+        assert!(knows(&aside(&path(&dir), 1), "first"));
+        assert!(!knows(&path(&dir), "first"));
+    }
+    let store = open(&path(&dir)).unwrap();
+    add(&store, "last").await;
+    store.close();
+    let refused = restore(&path(&dir), &mut backup.as_slice()).unwrap_err();
+    assert!(
+        matches!(refused, CopyError::KeptTooMany { .. }),
+        "{refused:?}"
+    );
+    assert!(knows(&path(&dir), "last"));
+    assert!(knows(&aside(&path(&dir), 1), "first"));
+    assert_eq!(half_made(&dir), Vec::<String>::new());
+    // Room for one is enough, and nothing takes over the log of another.
+    fs::remove_file(aside(&path(&dir), 2)).unwrap();
+    fs::write(with(&aside(&path(&dir), 2), "-wal"), "a log's rest").unwrap();
+    let refused = restore(&path(&dir), &mut backup.as_slice()).unwrap_err();
+    assert!(
+        matches!(refused, CopyError::KeptTooMany { .. }),
+        "{refused:?}"
+    );
+    fs::remove_file(with(&aside(&path(&dir), 2), "-wal")).unwrap();
+    restore(&path(&dir), &mut backup.as_slice()).unwrap();
+    assert!(knows(&aside(&path(&dir), 2), "last"));
 }
 
 #[test]
@@ -148,7 +186,7 @@ async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
         let refused = restore(&path(&dir), &mut &*bytes).unwrap_err();
         assert_eq!(fs::read(path(&dir)).unwrap(), before);
         assert_eq!(half_made(&dir), Vec::<String>::new());
-        assert!(!replaced(&path(&dir)).exists());
+        assert!(!aside(&path(&dir), 1).exists());
         refused
     };
     for left in [good.len() - 1, good.len() - 4096, 8192, 4096] {
