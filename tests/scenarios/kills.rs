@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::containers::containers_of;
-use tests::{Engine, EngineApi, Options, Role, World};
+use tests::{Engine, EngineApi, Options, Role, World, unhurried};
 
 const CROWD: u32 = 40;
 const SOON: Duration = Duration::from_secs(120);
@@ -14,7 +14,7 @@ async fn in_the_middle() -> anyhow::Result<World> {
     options.seeds = lab::crowd::Crowd::new(CROWD, 1).names().collect();
     options.crowd = CROWD;
     // What was interrupted is asked again within seven seconds.
-    options.interval_divisor = 500;
+    options.interval_divisor = unhurried(500);
     let world = World::start(options).await?;
     world
         .until("checks are under way", SOON, |world| {

@@ -6,8 +6,17 @@ use std::time::Duration;
 ///
 /// It is for waits that only end a test that has failed anyway. What is promised to hosts and operators is never multiplied.
 pub fn patient(limit: Duration) -> Duration {
-    let factor = std::env::var_os("FEDICENSUS_TEST_PATIENCE")
+    limit.saturating_mul(factor())
+}
+
+/// What a day is divided by, on a slow machine by that much less: else who lives is asked again before all others were asked once, and nothing is
+/// ever at its end.
+pub fn unhurried(interval_divisor: u32) -> u32 {
+    interval_divisor.checked_div(factor()).unwrap_or(1).max(1)
+}
+
+fn factor() -> u32 {
+    std::env::var_os("FEDICENSUS_TEST_PATIENCE")
         .and_then(|text| text.to_str()?.parse().ok())
-        .unwrap_or(1);
-    limit.saturating_mul(factor)
+        .unwrap_or(1)
 }

@@ -206,7 +206,12 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
     summary.step("lab", || lab(root, engine))?;
     summary.step("rootless", || rootless::step(root))?;
     summary.step("confinement", || {
-        confinement::run(root, confinement::Use::Compare)
+        confinement::run(
+            root,
+            confinement::Use::Compare {
+                machine: rootless::is_required(),
+            },
+        )
     })
 }
 

@@ -20,8 +20,11 @@ const DOCUMENT: &str = "docs/confinement.md";
 /// What stands below it in the document is written by this chore.
 const MARK: &str = "<!-- Below: `cargo xtask confinement --update`. -->\n";
 
-/// Where runs leave what they found, below the build's folder: on this machine's engine, and on the virtual machine's.
-const PLACES: [&str; 2] = ["tables/confinement", "rootless/results/tables/confinement"];
+/// Where a run on this machine's engine leaves what it found, below the build's folder.
+const HERE: &str = "tables/confinement";
+
+/// The same on the virtual machine's engine.
+const IN_MACHINE: &str = "rootless/results/tables/confinement";
 
 /// The engines in the order of their columns: names of folders and words for people.
 const ENGINES: [(&str, &str); 2] = [("docker", "Docker"), ("podman", "Rootless Podman")];
@@ -30,7 +33,10 @@ const ENGINES: [(&str, &str); 2] = [("docker", "Docker"), ("podman", "Rootless P
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     /// It is compared with what is committed.
-    Compare,
+    Compare {
+        /// The virtual machine's too, and not this machine's alone.
+        machine: bool,
+    },
     /// It takes its place.
     Update,
 }
@@ -53,21 +59,31 @@ type Parts = BTreeMap<String, Found>;
 /// # Errors
 /// When nothing was found, or it is not what is committed, or not what is expected.
 pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
-    let places = PLACES.map(|place| target_folder(root).join(place));
+    let mut places = vec![target_folder(root).join(HERE)];
+    if purpose != (Use::Compare { machine: false }) {
+        places.push(target_folder(root).join(IN_MACHINE));
+    }
     let mut missing = Vec::new();
+    let mut engines_missing = 0;
     for (engine, name) in ENGINES {
         let folders = places.iter().map(|place| place.join(engine));
         let Some(folder) = folders.into_iter().find(|folder| folder.exists()) else {
-            missing.push(name);
+            missing.push(name.to_owned());
+            engines_missing += 1;
             continue;
         };
         let found = read(&folder)?;
+        let committed = read(&root.join(COMMITTED).join(engine))?;
+        let not_run = committed
+            .iter()
+            .filter(|(part, _)| !found.contains_key(*part));
+        missing.extend(not_run.map(|(_, part)| format!("{name} of “{}”", part.heading)));
         for (part, found) in &found {
             as_expected(found)?;
             let path = root.join(COMMITTED).join(engine).join(part);
             match purpose {
                 Use::Update => take_over(&folder.join(part), &path)?,
-                Use::Compare => {
+                Use::Compare { .. } => {
                     let text = fs::read_to_string(&path).unwrap_or_default();
                     let differences = differences(&parse(&text).unwrap_or(Found::empty()), found);
                     if !differences.is_empty() {
@@ -86,7 +102,7 @@ pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
             ))?;
         }
     }
-    if missing.len() == ENGINES.len() {
+    if engines_missing == ENGINES.len() {
         bail!("nothing was found in {places:?}: run the adversaries first");
     }
     document(root, purpose)?;
@@ -206,8 +222,10 @@ fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     let shown = format!("{before}{MARK}{}", tables(&engines));
     match purpose {
         Use::Update => Ok(fs::write(&path, shown)?),
-        Use::Compare if shown == text => Ok(()),
-        Use::Compare => bail!("{DOCUMENT} is out of date: `cargo xtask confinement --update`"),
+        Use::Compare { .. } if shown == text => Ok(()),
+        Use::Compare { .. } => {
+            bail!("{DOCUMENT} is out of date: `cargo xtask confinement --update`")
+        }
     }
 }
 

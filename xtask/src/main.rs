@@ -50,7 +50,9 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci"] => ci::run(&root, ci::Extent::Whole),
-        ["confinement"] => confinement::run(&root, confinement::Use::Compare).map(|_| ()),
+        ["confinement"] => {
+            confinement::run(&root, confinement::Use::Compare { machine: true }).map(|_| ())
+        }
         ["confinement", "--update"] => {
             confinement::run(&root, confinement::Use::Update).map(|_| ())
         }

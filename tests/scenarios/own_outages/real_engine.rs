@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::containers::engine;
-use tests::EngineApi;
+use tests::{EngineApi, unhurried};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -79,7 +79,7 @@ async fn begin_all(world: &mut World) -> anyhow::Result<()> {
 
 fn slower() -> Options {
     Options {
-        interval_divisor: SLOWER_DIVISOR,
+        interval_divisor: unhurried(SLOWER_DIVISOR),
         ..options()
     }
 }
