@@ -1,11 +1,12 @@
-//! A list of public suffixes, whole as it comes and as rules within a whole list: a suffix is always a tail of the name, at a label's border.
+//! A list of public suffixes, whole as it comes, as an excerpt, and as rules within a whole list: a suffix is always a tail of the name, at a
+//! label's border, and the one that a plain reader finds who tries every rule.
 #![no_main]
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use admission::suffixes::ICANN_RULES_MIN;
-use admission::{Names, Reserved, Suffixes};
+use admission::{DomainName, Names, Reserved, Suffixes};
 use libfuzzer_sys::fuzz_target;
 use protocol::Host;
 
@@ -32,6 +33,11 @@ fuzz_target!(|rules: &[u8]| {
         .collect();
     hosts.push(Host::parse("a.b.co.uk").expect("a name"));
     let whole = [BEGINNING.as_bytes(), rules, END.as_bytes()].concat();
+    if let Ok(excerpt) = Suffixes::from_excerpt(rules, path) {
+        for host in &hosts {
+            as_plainly_read(rules, &excerpt, host);
+        }
+    }
     for bytes in [rules, &whole] {
         let Ok(suffixes) = Suffixes::from_bytes(bytes, path) else {
             continue;
@@ -49,3 +55,44 @@ fuzz_target!(|rules: &[u8]| {
         }
     }
 });
+
+/// The suffix by the algorithm's own words: of all rules that match, the exception, else the one with the most labels.
+fn as_plainly_read(list: &[u8], suffixes: &Suffixes, host: &Host) {
+    let list = String::from_utf8_lossy(list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list));
+    let labels: Vec<_> = host.as_str().rsplit('.').collect();
+    let matching = list.split(['\n', '\r']).filter_map(|line| {
+        let rule = line.split_whitespace().next()?;
+        if rule.starts_with("//") {
+            return None;
+        }
+        let is_exception = rule.starts_with('!');
+        let rule = rule.trim_start_matches('!');
+        let is_wildcard = rule.starts_with('*');
+        let bare = rule.trim_start_matches('*').trim_start_matches('.');
+        let bare = DomainName::parse(bare).ok();
+        let mut rule: Vec<_> = bare
+            .iter()
+            .flat_map(|bare| bare.as_str().rsplit('.'))
+            .collect();
+        if is_wildcard {
+            rule.push("*");
+        }
+        let matches = rule.len() <= labels.len()
+            && rule
+                .iter()
+                .zip(&labels)
+                .all(|(rule, label)| *rule == "*" || rule == label);
+        matches.then_some((is_exception, rule.len()))
+    });
+    let expect = matching
+        .max()
+        .map(|(is_exception, length)| length - usize::from(is_exception));
+    let found = suffixes.suffix(host);
+    let count = found.name.split('.').count();
+    assert_eq!(found.is_known.then_some(count), expect, "{host}");
+    let domain = DomainName::from(host);
+    let registered = suffixes.registered_domain(&domain).ok();
+    let count = registered.map(|name| name.split('.').count());
+    let expect = expect.filter(|length| *length < labels.len());
+    assert_eq!(count, expect.map(|length| length + 1), "{host}");
+}

@@ -3,17 +3,21 @@
 //! Exit codes: 0 done; 1 it failed, and the last line on stderr says what, where and what to do; 2 wrong usage or a setting that can't be used;
 //! 3 a part that was asked for is not there or not healthy.
 
+mod admission;
 mod ask;
 mod copies;
 mod roles;
 mod show;
+mod token;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::Host;
 
+use self::token::TokenCommand;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
 use crate::control::By;
 
@@ -115,11 +119,19 @@ enum Command {
         /// The file; `-` for standard input
         file: PathBuf,
     },
+    /// Try the rules on how many new names may enter, and look at names as they do; touches no database
+    #[command(subcommand)]
+    Admission(admission::Admission),
     /// Say whether a part works, for health checks
     Health {
         /// The part
         #[arg(value_enum, default_value = "run")]
         part: Part,
+    },
+    /// Submit tokens: make a key or a token, or say what one is
+    Token {
+        #[command(subcommand)]
+        command: Box<TokenCommand>,
     },
     /// List all settings, what is in force and where it comes from
     Settings {
@@ -162,22 +174,26 @@ fn parse_host(text: &str) -> Result<Host, String> {
 pub fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => {
-            error.print().ok();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
-        }
+        Err(error) => return ExitCode::from(shown(&error)),
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => {
-            error.print().ok();
-            return ExitCode::from(USAGE);
-        }
+        Err(error) => return ExitCode::from(shown(&error)),
     };
     ExitCode::from(settle_settings(&cli, &matches).map_or_else(
         |error| complain(&error.to_string(), USAGE),
         |(values, config)| dispatch(cli.command, &values, &config),
     ))
+}
+
+/// Shows what clap has to say: help, the version, or what is wrong with the usage.
+fn shown(error: &clap::Error) -> u8 {
+    let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+    match written(error.print()) {
+        Err(error) if code == OK => complain(&told_once(&error), FAILED),
+        // Of wrong usage the exit code tells all the same.
+        Ok(()) | Err(_) => code,
+    }
 }
 
 /// The command with a flag for every setting.
@@ -204,7 +220,10 @@ fn settle_settings(cli: &Cli, matches: &ArgMatches) -> Result<(Values, Config), 
         .config
         .clone()
         .or_else(|| default_file.exists().then_some(default_file));
-    let innermost = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    let mut innermost = matches;
+    while let Some((_, below)) = innermost.subcommand() {
+        innermost = below;
+    }
     let flags = |key: &str| innermost.try_get_one::<String>(key).ok().flatten().cloned();
     let values = Values::gather(flags, |name| std::env::var(name).ok(), file.as_deref())?;
     let config = Config::new(&values)?;
@@ -217,16 +236,14 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
     }
     let outcome = match command {
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut self::command(),
-                "fedicensus",
-                &mut std::io::stdout(),
-            );
-            Ok(OK)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut self::command(), "fedicensus", &mut script);
+            put(&script).map(|()| OK)
         }
         Command::Settings { markdown } => show::settings(values, markdown),
         Command::SeccompProfile => show::seccomp_profile(),
+        Command::Token { command } => token::run(*command),
+        Command::Admission(command) => admission::obey(command, config),
         other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
     };
     outcome.unwrap_or_else(|error| {
@@ -235,7 +252,7 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
         } else {
             FAILED
         };
-        complain(&format!("{error:#}"), code)
+        complain(&told_once(&error), code)
     })
 }
 
@@ -258,7 +275,11 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Backup { file } => copies::backup(config, &file),
         Command::Restore { file } => copies::restore(config, &file),
         Command::Health { part } => show::health(config, part).await,
-        Command::Settings { .. } | Command::SeccompProfile | Command::Completions { .. } => Ok(OK),
+        Command::Admission(_)
+        | Command::Token { .. }
+        | Command::Settings { .. }
+        | Command::SeccompProfile
+        | Command::Completions { .. } => Ok(OK),
     }
 }
 
@@ -292,15 +313,65 @@ fn complain(what: &str, code: u8) -> u8 {
     code
 }
 
-/// Writes to stdout; a reader that closed the pipe early is no failure.
-fn say(text: &str) {
+/// The error with its causes, each told once: some errors name their cause in their own text, others leave it to whoever shows them.
+fn told_once(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told.push_str(": ");
+            told.push_str(&cause);
+        }
+    }
+    told
+}
+
+/// Writes a line to stdout; a reader that closed the pipe early is no failure.
+///
+/// # Errors
+/// It can't be written for another reason, such as a full disk.
+fn say(text: &str) -> anyhow::Result<()> {
+    put(format!("{text}\n").as_bytes())
+}
+
+/// Writes bytes to stdout as [`say`] does a line.
+fn put(bytes: &[u8]) -> anyhow::Result<()> {
     use std::io::Write as _;
-    writeln!(std::io::stdout(), "{text}").ok();
+    let mut stdout = std::io::stdout();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// What became of something that was written to stdout.
+fn written(outcome: std::io::Result<()>) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.context("standard output can't be written"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once_whether_or_not_its_error_names_it() {
+        let cause = || std::io::Error::other("no room");
+        let check = |error: anyhow::Error, expect: &str| assert_eq!(told_once(&error), expect);
+        check(cause().into(), "no room");
+        check(
+            anyhow::Error::new(cause()).context("a.db can't be written"),
+            "a.db can't be written: no room",
+        );
+        check(
+            anyhow::Error::new(cause()).context("a.db can't be written (no room)"),
+            "a.db can't be written (no room)",
+        );
+        check(
+            anyhow::Error::new(cause())
+                .context("a.db can't be written (no room); free some")
+                .context("no backup was made"),
+            "no backup was made: a.db can't be written (no room); free some",
+        );
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {
@@ -318,5 +389,10 @@ mod tests {
             let (_, config) = settle_settings(&cli, &matches).unwrap();
             assert_eq!(config.checks_max, 7, "{arguments:?}");
         }
+        let arguments = ["fedicensus", "token", "key", "file", "--checks-max", "7"];
+        let matches = command().try_get_matches_from(arguments).unwrap();
+        let cli = Cli::from_arg_matches(&matches).unwrap();
+        let (_, config) = settle_settings(&cli, &matches).unwrap();
+        assert_eq!(config.checks_max, 7, "{arguments:?}");
     }
 }

@@ -7,8 +7,10 @@ use std::time::SystemTime;
 
 use census::time::{Jitter, Timestamp};
 use protocol::CheckId;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::rand_core::OsError;
+use rand::rngs::{OsRng, StdRng};
+use rand::{Rng, SeedableRng, TryRngCore};
+use zeroize::Zeroizing;
 
 pub use steady::SteadyClock;
 
@@ -38,6 +40,16 @@ impl Clock for SystemClock {
             .unwrap_or_default();
         Timestamp(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
     }
+}
+
+/// The seed of a new key, straight from the operating system.
+///
+/// # Errors
+/// The system has no chance to give.
+pub fn key_seed() -> Result<Zeroizing<[u8; 32]>, OsError> {
+    let mut seed = Zeroizing::new([0; 32]);
+    OsRng.try_fill_bytes(seed.as_mut())?;
+    Ok(seed)
 }
 
 /// Where jitter and check ids come from: a generator seeded by the operating system, or by a test.

@@ -16,6 +16,8 @@ use census::time::Calendar;
 use protocol::Host;
 use thiserror::Error;
 
+use crate::policy::{self, ListError};
+
 pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
 
 /// Most bytes of a settings file; a full one with comments is below 8 KiB.
@@ -84,6 +86,9 @@ pub enum ConfigError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The list of public suffixes can't be used.
+    #[error("setting `suffix_list`: {0}")]
+    SuffixList(#[from] ListError),
     /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
@@ -268,17 +273,21 @@ impl Config {
     /// # Errors
     /// When that file is no suffix list.
     pub fn names(&self) -> Result<Names, ConfigError> {
-        let suffixes = match &self.suffix_list {
-            None => Suffixes::compiled(),
-            Some(path) => Suffixes::from_file(path).map_err(|error| ConfigError::File {
-                path: path.clone(),
-                problem: error.to_string(),
-            })?,
-        };
         Ok(Names {
-            suffixes,
+            suffixes: self.suffixes()?,
             reserved: self.reserved,
         })
+    }
+
+    /// The census's own list of public suffixes. Reads its file, if one is set.
+    ///
+    /// # Errors
+    /// When that file is no suffix list.
+    pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
+        match &self.suffix_list {
+            None => Ok(Suffixes::compiled()),
+            Some(path) => Ok(policy::whole_list(path)?),
+        }
     }
 
     /// Refuses to go on without a contact outside the lab.

@@ -10,6 +10,8 @@
 pub mod config;
 
 pub mod clock;
+pub mod input_file;
+pub mod policy;
 pub mod tools;
 
 pub mod daemon;

@@ -131,11 +131,7 @@ fn a_backup_is_made_and_put_back() {
     assert!(said(&whole).contains("census.db.replaced"), "{whole:?}");
     data.check(&["explain", "a.lab.test"], 0, "discovered");
     data.check(&["explain", "b.lab.test"], 0, "unknown");
-    data.check(
-        &["restore", text(&file)],
-        0,
-        "schema 1; start the daemon now",
-    );
+    data.check(&["restore", text(&file)], 0, "census.db.replaced-2");
 }
 
 #[test]
@@ -165,4 +161,229 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     data.check(&["backup", text(&kept)], 0, "schema 99");
     data.check(&["restore", text(&old)], 0, "schema 1");
     data.check(&["explain", "a.lab.test"], 0, "discovered");
+}
+
+/// Files for the commands about admission, which need no data directory.
+struct Files(Data);
+
+impl Files {
+    fn new() -> Self {
+        Self(Data::new())
+    }
+
+    fn path(&self, name: &str) -> String {
+        text(&self.0.0.path().join(name)).to_owned()
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// That the command, given `stdin`, ends with `code` and says this on stdout, and on stderr what holds that.
+    #[track_caller]
+    fn check(&self, arguments: &[&str], stdin: &str, code: i32, stdout: &str, stderr: &str) {
+        let output = self.0.run(arguments, stdin.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), stdout);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(stderr), "{told}");
+        assert!(!stderr.is_empty() || told.is_empty(), "{told}");
+        assert!(!self.0.database().exists());
+    }
+}
+
+#[test]
+fn rules_are_tried_on_requests_without_a_database() {
+    let files = Files::new();
+    let list = files.write("list.dat", "com\n*.example\n!www.example\n");
+    let rules = files.write(
+        "rules",
+        &format!("domain a.com 1 # together\npublic {list} 1\n"),
+    );
+    let answer = |allow: bool, rule: &str, counter: &str, reason: &str| {
+        let count = u32::from(!allow);
+        format!(
+            "{{\"allow\":{allow},\"rule\":\"{rule}\",\"counter\":\"{counter}\",\"count\":{count},\"limit\":1,\"reason\":\"{reason}\"}}\n"
+        )
+    };
+    let (room, none) = (
+        "its counter has room",
+        "its counter has no room before the next window",
+    );
+    let requests = "{\"t\":0,\"domain\":\"x.a.com\"}\n{\"t\":0,\"domain\":\"y.a.com\"}\n{\"t\":0,\"domain\":\"www.example\"}\n{\"t\":86400,\"domain\":\"a.com\",\"key_hash\":null}";
+    let answers = [
+        answer(true, "domain", "a.com", room),
+        answer(false, "domain", "a.com", none),
+        answer(true, "public", "www.example", room),
+        answer(true, "domain", "a.com", room),
+    ]
+    .concat();
+    let command = ["admission", "try", "--rules", &rules];
+    files.check(&command, requests, 0, &answers, "");
+
+    // Another list than the one that the rules name, which need not be there.
+    let elsewhere = files.write("elsewhere", "public /nonexistent/list.dat 1\n");
+    let command = ["admission", "try", "--rules", &elsewhere];
+    let request = "{\"t\":0,\"domain\":\"a.test.sigsum.org\"}\n";
+    files.check(&command, request, 1, "", "/nonexistent/list.dat");
+    let other = files.write("other.dat", "test.sigsum.org\n");
+    let command = [&command[..], &["--suffixes", &other]].concat();
+    let refused = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"it lies in test.sigsum.org, whose private key is published\"}\n";
+    files.check(&command, request, 0, refused, "");
+    let command = [&command[..], &["--allow-test-domain"]].concat();
+    let allowed = answer(true, "public", "a.test.sigsum.org", room);
+    files.check(&command, request, 0, &allowed, "");
+    files.check(&command, "", 0, "", "");
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let requests = std::fs::File::open(files.write("requests", request)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_fedicensus"))
+        .args(&command)
+        .env_clear()
+        .stdin(requests)
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = "fedicensus: the answers can't be written: No space left on device (os error 28)\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), told);
+    let wrong = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"line 1: it is no request: t is missing\"}\n";
+    let said = "fedicensus: line 1: it is no request: t is missing\nfedicensus: 1 line(s) were no requests";
+    files.check(
+        &command,
+        &format!("{{}}\n{request}"),
+        1,
+        &format!("{wrong}{allowed}"),
+        said,
+    );
+}
+
+#[test]
+fn rules_are_looked_over_line_by_line() {
+    let files = Files::new();
+    let rules = files.write(
+        "rules",
+        "key AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA 5\ndomain Räka.Example 0\npublic /nonexistent/list.dat 20",
+    );
+    let well = format!(
+        "{rules}: well-formed: 1 key(s), 1 domain(s), 20 a registered domain and day by the public suffixes in /nonexistent/list.dat\n"
+    );
+    files.check(&["admission", "check", &rules], "", 0, &well, "");
+    let key = "a".repeat(64);
+    let parsed = format!(
+        "{{\"keys\":[{{\"key_hash\":\"{key}\",\"limit\":5}}],\"domains\":[{{\"domain\":\"xn--rka-qla.example\",\"limit\":0}}],\"public\":{{\"file\":\"/nonexistent/list.dat\",\"limit\":20}}}}\n"
+    );
+    files.check(
+        &["admission", "check", &rules, "--json"],
+        "",
+        0,
+        &parsed,
+        "",
+    );
+
+    let wrong = files.write("wrong", "domain a.com 1\r\ndomain A.com 2\n\nkey x\n");
+    let (second, third) = (
+        "line 1 has the same item; keep one of them",
+        "it has 2 field(s) and not three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`",
+    );
+    let told = format!(
+        "fedicensus: {wrong}:2: {second}: \"domain A.com 2\"\nfedicensus: {wrong}:4: {third}: \"key x\"\nfedicensus: admission rules {wrong}: 2 line(s) to mend\n"
+    );
+    for command in [
+        &["admission", "check", &wrong][..],
+        &["admission", "try", "--rules", &wrong],
+    ] {
+        files.check(command, "{\"t\":0}", 1, "", &told);
+    }
+    let errors = format!(
+        "{{\"errors\":[{{\"line\":2,\"text\":\"domain A.com 2\",\"problem\":\"{second}\"}},{{\"line\":4,\"text\":\"key x\",\"problem\":\"{third}\"}}]}}\n"
+    );
+    files.check(
+        &["admission", "check", "--json", &wrong],
+        "",
+        1,
+        &errors,
+        "",
+    );
+    files.check(
+        &["admission", "check", "/nonexistent"],
+        "",
+        1,
+        "",
+        "admission rules /nonexistent: can't be read",
+    );
+    files.check(&["admission", "check"], "", 2, "", "Usage");
+    files.check(&["admission", "try"], "", 2, "", "--rules");
+}
+
+#[test]
+fn rules_may_come_from_standard_input_where_no_requests_do() {
+    let files = Files::new();
+    let rules = files.write("rules", "domain a.com 1");
+    files.check(
+        &["admission", "check", "-"],
+        "domain a.com 1",
+        0,
+        "-: well-formed: 0 key(s), 1 domain(s), no public line\n",
+        "",
+    );
+    files.check(
+        &["admission", "check", "/dev/stdin"],
+        "domain a.com 1",
+        0,
+        "/dev/stdin: well-formed: 0 key(s), 1 domain(s), no public line\n",
+        "",
+    );
+    let unreadable = "{\"errors\":[{\"line\":null,\"text\":null,\"problem\":\"admission rules /: is not a regular file; name a file\"}]}\n";
+    let command = ["admission", "check", "--json", "/"];
+    files.check(&command, "", 1, unreadable, "");
+    for option in ["--rules", "--suffixes"] {
+        let command = ["admission", "try", "--rules", &rules, option, "-"];
+        let command = if option == "--rules" {
+            &[&command[..2], &command[4..]].concat()
+        } else {
+            &command[..]
+        };
+        let told =
+            format!("fedicensus: {option} -: standard input holds the requests; name a file\n");
+        files.check(command, "{\"t\":0}", 2, "", &told);
+    }
+}
+
+#[test]
+fn names_are_shown_as_the_rules_compare_them() {
+    let files = Files::new();
+    let names = [
+        "admission",
+        "name",
+        "A.b.Bücher.co.UK.",
+        "co.uk",
+        "ck",
+        "www.ck",
+    ];
+    let shown = "a.b.xn--bcher-kva.co.uk\tco.uk\txn--bcher-kva.co.uk\nco.uk\tco.uk\t-\nck\t-\t-\nwww.ck\tck\twww.ck\n";
+    files.check(&names, "", 0, shown, "");
+    let told = "fedicensus: \"1.2.3.4\": it is an IP address, not a name\n";
+    let command = ["admission", "name", "1.2.3.4", "a.com"];
+    files.check(&command, "", 1, "a.com\tcom\ta.com\n", told);
+    let shown = "[{\"input\":\"1.2.3.4\",\"name\":null,\"public_suffix\":null,\"registered_domain\":null,\"reason\":\"it is an IP address, not a name\"},\
+                 {\"input\":\"a.com\",\"name\":\"a.com\",\"public_suffix\":\"com\",\"registered_domain\":\"a.com\",\"reason\":null}]\n";
+    files.check(&[&command[..], &["--json"]].concat(), "", 1, shown, told);
+    let list = files.write("list.dat", "a.com\n");
+    let command = ["admission", "name", "b.a.com", "com", "--suffixes", &list];
+    files.check(&command, "", 0, "b.a.com\ta.com\tb.a.com\ncom\t-\t-\n", "");
+    // The census's own list, where a file replaces it.
+    let command = ["admission", "name", "a.com", "--suffix-list", &list];
+    files.check(&command, "", 2, "", "is missing or out of order");
+    let rules = files.write("rules", "public default 1\n");
+    let command = [
+        "admission",
+        "try",
+        "--rules",
+        &rules,
+        "--suffix-list",
+        &list,
+    ];
+    files.check(&command, "", 2, "", "is missing or out of order");
 }

@@ -22,6 +22,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
     (
+        "token",
+        &["protocol"],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
         "store",
         &["protocol", "census", "admission"],
         &["bollard", "reqwest", "axum"],
@@ -56,14 +61,15 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "dump",
             "gateway",
             "launcher",
+            "token",
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
-    // Measures the whole path against the engine's bare API.
+    // Measures the whole path against the engine's bare API, and admission under a flood.
     (
         "bench",
-        &["protocol", "gateway", "launcher"],
+        &["protocol", "admission", "gateway", "launcher"],
         &["rusqlite", "reqwest"],
     ),
     ("xtask", &[], &["tokio"]),

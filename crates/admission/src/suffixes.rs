@@ -1,23 +1,24 @@
 //! The list of public suffixes: where one owner's names end and the next one's begin.
 //!
-//! In: a host; at start perhaps a file in the format of publicsuffix.org. Out: the host's public suffix and whether the list names it.
-//! Refused: a file that is too big, cut off, of another format, or too short to be the whole list. A list that lacks half of its rules would
-//! park half of the census.
+//! In: a name; perhaps the bytes of a file in the format of publicsuffix.org. Out: the name's public suffix and whether the list names it.
+//! Refused: a file that is too big or of another format. What replaces the census's own list has to be the whole list too: one that lacks half of
+//! its rules would park half of the census. Admission rules may go by an excerpt: whatever it lacks is refused, or shares a count.
+
+mod table;
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use protocol::Host;
+use protocol::{Host, escaped};
 use psl::Psl;
 use thiserror::Error;
 
-/// Longest file. The list of 2026 has 0.33 MiB, so it may grow sixfold.
-pub const FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
+use self::table::{Flaw, Table, lines, rules};
+pub use self::table::{RULE_BYTES_MAX, RULES_MAX};
+use crate::domain::DomainName;
 
-/// Longest rule in bytes: a host name's length. It bounds the labels of a rule too, and with them the depth of the tree made of the rules.
-pub const RULE_BYTES_MAX: usize = 253;
+/// Longest file. The list of 2026 has 0.33 MiB, so it may grow sixfold.
+pub const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Fewest rules in the section of ICANN's domains. There are over 1 400 top-level domains alone; fewer than a thousand rules are a piece of the list.
 pub const ICANN_RULES_MIN: usize = 1000;
@@ -35,41 +36,25 @@ pub struct Suffixes(List);
 
 enum List {
     /// The one of the crate `psl`, as code. Embedding the text instead would mean a copy of a file under another licence in this tree that
-    /// somebody has to remember to renew, where a dependency's new version is noticed by tools.
+    /// somebody has to remember to renew, where a dependency's new version is noticed by tools. It overlooks a wildcard where a longer rule
+    /// stands beside it, for two dozen names of other people's machinery in the list of 2026: these count as one owner's.
     Compiled,
     /// The operator's.
-    Loaded(publicsuffix::List),
+    Loaded(Table),
 }
 
-/// A host's public suffix.
+/// A name's public suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suffix<'host> {
+pub struct Suffix<'name> {
     /// The suffix, without a leading dot.
-    pub name: &'host str,
+    pub name: &'name str,
     /// A rule of the list names it. Otherwise the last label was taken, since there is no better guess.
     pub is_known: bool,
 }
 
-/// Why a file can't replace the compiled-in list.
+/// Why a file holds no list of public suffixes.
 #[derive(Debug, Error)]
 pub enum SuffixError {
-    /// The file can't be opened or read.
-    #[error(
-        "public suffix list {}: can't be read ({source}); check the path and its permissions, or leave the setting empty to use the built-in list",
-        path.display()
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A folder, a pipe or a device.
-    #[error("public suffix list {}: is not a regular file; name the list's file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
     /// More than [`FILE_BYTES_MAX`].
     #[error(
         "public suffix list {}: is larger than {FILE_BYTES_MAX} bytes; the list of publicsuffix.org is far smaller, is this the right file?",
@@ -112,17 +97,54 @@ pub enum SuffixError {
         /// Rules in the section of ICANN's domains.
         found: usize,
     },
-    /// Not UTF-8, or a rule that is none.
+    /// No text.
     #[error(
-        "public suffix list {}: {source}; fetch the file from https://publicsuffix.org/list/ again",
+        "public suffix list {}: is not UTF-8; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
     )]
-    Malformed {
+    NotText {
         /// The file.
         path: PathBuf,
-        /// What was wrong.
-        source: publicsuffix::Error,
     },
+    /// A line that is neither a comment nor a rule.
+    #[error(
+        "public suffix list {}: line {line} holds no rule: `{}`; mend it, or fetch the file from https://publicsuffix.org/list/ again",
+        path.display(), escaped(rule.as_bytes(), RULE_BYTES_MAX)
+    )]
+    BadRule {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What stands there.
+        rule: String,
+    },
+    /// More than [`RULES_MAX`].
+    #[error(
+        "public suffix list {}: holds more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
+        path.display()
+    )]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Comments at most.
+    #[error("public suffix list {}: holds no rule; is this the right file?", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Why a name has no registered domain. The text is a sentence about the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NoRegisteredDomain {
+    /// Others register names below it.
+    #[error("it is a public suffix, below which others register names")]
+    PublicSuffix,
+    /// No rule of the list covers it.
+    #[error("no rule of the public suffix list covers it")]
+    UnknownSuffix,
 }
 
 impl Suffixes {
@@ -131,49 +153,69 @@ impl Suffixes {
         Self(List::Compiled)
     }
 
-    /// The list in the file at `path`, in the format of publicsuffix.org, instead of the compiled-in one.
+    /// The list in these bytes, which were read from the file at `path`, in the format of publicsuffix.org: the whole one, instead of the
+    /// compiled-in list.
     ///
     /// # Errors
-    /// When the file can't be read, is larger than [`FILE_BYTES_MAX`], or is not the whole list; see [`SuffixError`].
-    pub fn from_file(path: &Path) -> Result<Self, SuffixError> {
-        Self::from_bytes(&read(path)?, path)
+    /// When they are more than [`FILE_BYTES_MAX`] or not the whole list; see [`SuffixError`].
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
+        let text = text(bytes, path)?;
+        inspect(text, path)?;
+        loaded(text, path)
     }
 
-    /// The list in these bytes, which were read from the file at `path`.
+    /// The list in these bytes, which were read from the file at `path`: an excerpt of that of publicsuffix.org, or one that has nothing to do
+    /// with it.
     ///
     /// # Errors
-    /// When they are not the whole list; see [`SuffixError`].
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
-        let malformed = |source| SuffixError::Malformed {
-            path: path.to_owned(),
-            source,
-        };
-        let text = str::from_utf8(bytes)
-            .map_err(|_position| malformed(publicsuffix::Error::ListNotUtf8Encoded))?;
-        inspect(text, path)?;
-        let list = text.parse().map_err(malformed)?;
-        Ok(Self(List::Loaded(list)))
+    /// When they are more than [`FILE_BYTES_MAX`], a line is no rule, or there is none; see [`SuffixError`].
+    pub fn from_excerpt(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
+        loaded(text(bytes, path)?, path)
     }
 
     /// The public suffix of `host`, which may be the host itself.
     pub fn suffix<'host>(&self, host: &'host Host) -> Suffix<'host> {
-        let name = host.as_str();
-        let found = match &self.0 {
-            List::Compiled => psl::List.suffix(name.as_bytes()),
-            List::Loaded(list) => list.suffix(name.as_bytes()),
+        self.suffix_of_name(host.as_str())
+    }
+
+    /// The public suffix of `domain`, which may be the domain itself.
+    pub fn suffix_of_domain<'domain>(&self, domain: &'domain DomainName) -> Suffix<'domain> {
+        self.suffix_of_name(domain.as_str())
+    }
+
+    /// The registered domain of `domain`: its public suffix plus one label.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn registered_domain<'domain>(
+        &self,
+        domain: &'domain DomainName,
+    ) -> Result<&'domain str, NoRegisteredDomain> {
+        let suffix = self.suffix_of_domain(domain);
+        if !suffix.is_known {
+            return Err(NoRegisteredDomain::UnknownSuffix);
+        }
+        // The first of the name's tails that are longer than the suffix, from the short end.
+        domain
+            .tails()
+            .take_while(|tail| tail.len() > suffix.name.len())
+            .last()
+            .ok_or(NoRegisteredDomain::PublicSuffix)
+    }
+
+    fn suffix_of_name<'name>(&self, name: &'name str) -> Suffix<'name> {
+        let known = match &self.0 {
+            // It hands back a tail of what it was given, so the text is there.
+            List::Compiled => psl::List
+                .suffix(name.as_bytes())
+                .filter(psl::Suffix::is_known)
+                .and_then(|suffix| str::from_utf8(suffix.as_bytes()).ok()),
+            List::Loaded(table) => table.suffix(name),
         };
-        // Both lists hand back a tail of what they were given, so the text is there; the last label is what they guess as well.
-        found
-            .and_then(|suffix| {
-                Some(Suffix {
-                    name: str::from_utf8(suffix.as_bytes()).ok()?,
-                    is_known: suffix.is_known(),
-                })
-            })
-            .unwrap_or(Suffix {
-                name: host.top_level(),
-                is_known: false,
-            })
+        Suffix {
+            name: known.unwrap_or_else(|| name.rsplit_once('.').map_or(name, |(_, last)| last)),
+            is_known: known.is_some(),
+        }
     }
 }
 
@@ -186,178 +228,61 @@ impl fmt::Debug for Suffixes {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, SuffixError> {
-    let unreadable = |source| SuffixError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    // Before it is opened: opening a pipe would wait for its writer.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(SuffixError::NotAFile {
+fn text<'bytes>(bytes: &'bytes [u8], path: &Path) -> Result<&'bytes str, SuffixError> {
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(SuffixError::TooLarge {
             path: path.to_owned(),
         });
     }
-    let mut bytes = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| {
-            file.take(FILE_BYTES_MAX.saturating_add(1))
-                .read_to_end(&mut bytes)
-        })
-        .map_err(unreadable)?;
-    if u64::try_from(read).is_ok_and(|read| read <= FILE_BYTES_MAX) {
-        Ok(bytes)
-    } else {
-        Err(SuffixError::TooLarge {
-            path: path.to_owned(),
-        })
-    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    str::from_utf8(bytes).map_err(|_position| SuffixError::NotText {
+        path: path.to_owned(),
+    })
 }
 
-/// Sees to the marks, the rules' lengths and their number before a tree is made of them.
+fn loaded(text: &str, path: &Path) -> Result<Suffixes, SuffixError> {
+    let path = || path.to_owned();
+    let table = Table::parse(text).map_err(|flaw| match flaw {
+        Flaw::RuleTooLong { line } => SuffixError::RuleTooLong { path: path(), line },
+        Flaw::BadRule { line, rule } => SuffixError::BadRule {
+            path: path(),
+            line,
+            rule,
+        },
+        Flaw::TooMany => SuffixError::TooMany { path: path() },
+        Flaw::Empty => SuffixError::Empty { path: path() },
+    })?;
+    Ok(Suffixes(List::Loaded(table)))
+}
+
+/// Sees to it that this is the whole list: the marks are there, and rules enough.
 fn inspect(text: &str, path: &Path) -> Result<(), SuffixError> {
-    let mut marks = MARKS.into_iter();
-    let mut next_mark = marks.next();
-    let mut icann_rules = 0_usize;
-    for (index, line) in text.lines().enumerate() {
-        if let Some(comment) = line.strip_prefix("//") {
-            if next_mark == Some(comment.trim()) {
-                next_mark = marks.next();
-            }
-            continue;
-        }
-        let rule = line.split_whitespace().next().unwrap_or_default();
-        if rule.len() > RULE_BYTES_MAX {
-            return Err(SuffixError::RuleTooLong {
-                path: path.to_owned(),
-                line: index.saturating_add(1),
-            });
-        }
-        // Between the first mark and the second.
-        if !rule.is_empty() && next_mark == Some(MARKS[1]) {
-            icann_rules = icann_rules.saturating_add(1);
-        }
-    }
-    if let Some(mark) = next_mark {
-        return Err(SuffixError::NoMark {
-            path: path.to_owned(),
-            mark,
+    let path = || path.to_owned();
+    let mut lines = lines(text);
+    let mut line_of = |mark| {
+        let found = lines.find_map(|(line, text)| {
+            let comment = text.trim_start().strip_prefix("//")?;
+            (comment.trim() == mark).then_some(line)
         });
-    }
-    if icann_rules < ICANN_RULES_MIN {
+        found.ok_or_else(|| SuffixError::NoMark { path: path(), mark })
+    };
+    let [begin, end, ..]: [usize; 4] = [
+        line_of(MARKS[0])?,
+        line_of(MARKS[1])?,
+        line_of(MARKS[2])?,
+        line_of(MARKS[3])?,
+    ];
+    let found = rules(text)
+        .filter(|(line, _)| (begin..end).contains(line))
+        .count();
+    if found < ICANN_RULES_MIN {
         return Err(SuffixError::TooFew {
-            path: path.to_owned(),
-            found: icann_rules,
+            path: path(),
+            found,
         });
     }
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    /// A list in the right format with as many invented top-level rules, and a few true ones.
-    fn list(icann_rules: usize) -> String {
-        let mut text =
-            "// a comment\n// ===BEGIN ICANN DOMAINS===\ncom\nuk\nco.uk\n*.ck\n!www.ck\nрф\n"
-                .to_owned();
-        for index in 6..icann_rules {
-            text.push_str(&format!("tld{index}\n"));
-        }
-        text.push_str("// ===END ICANN DOMAINS===\n// ===BEGIN PRIVATE DOMAINS===\ngithub.io\n// ===END PRIVATE DOMAINS===\n");
-        text
-    }
-
-    fn load(bytes: &[u8]) -> Result<Suffixes, SuffixError> {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        Suffixes::from_file(file.path())
-    }
-
-    fn check(suffixes: &Suffixes, host: &str, name: &str, is_known: bool) {
-        assert_eq!(
-            suffixes.suffix(&Host::parse(host).unwrap()),
-            Suffix { name, is_known },
-            "{host}"
-        );
-    }
-
-    #[test]
-    fn both_kinds_of_list_find_the_same_suffixes() {
-        for suffixes in [
-            Suffixes::compiled(),
-            load(list(ICANN_RULES_MIN).as_bytes()).unwrap(),
-        ] {
-            check(&suffixes, "a.b.com", "com", true);
-            check(&suffixes, "a.co.uk", "co.uk", true);
-            check(&suffixes, "co.uk", "co.uk", true);
-            check(&suffixes, "a.b.ck", "b.ck", true);
-            check(&suffixes, "www.ck", "ck", true);
-            check(&suffixes, "me.github.io", "github.io", true);
-            check(&suffixes, "пример.рф", "xn--p1ai", true);
-            check(
-                &suffixes,
-                "a.b.no-such-top-level",
-                "no-such-top-level",
-                false,
-            );
-        }
-    }
-
-    #[test]
-    fn a_list_that_is_not_whole_is_refused() {
-        assert!(matches!(
-            load(list(ICANN_RULES_MIN - 1).as_bytes()),
-            Err(SuffixError::TooFew { found: 999, .. })
-        ));
-        for mark in MARKS {
-            let text = list(ICANN_RULES_MIN).replace(mark, "");
-            match load(text.as_bytes()) {
-                Err(SuffixError::NoMark { mark: missing, .. }) => assert_eq!(missing, mark),
-                other => panic!("without {mark}: {other:?}"),
-            }
-        }
-        let whole = list(ICANN_RULES_MIN);
-        assert!(matches!(
-            load(&whole.as_bytes()[..whole.len() - 30]),
-            Err(SuffixError::NoMark { .. })
-        ));
-        assert!(matches!(load(b""), Err(SuffixError::NoMark { .. })));
-    }
-
-    #[test]
-    fn a_rule_of_a_million_labels_never_becomes_a_tree() {
-        let text = list(ICANN_RULES_MIN).replace("github.io", &"a.".repeat(500_000));
-        assert!(matches!(
-            load(text.as_bytes()),
-            Err(SuffixError::RuleTooLong { line: 1005, .. })
-        ));
-    }
-
-    #[test]
-    fn what_is_no_text_or_no_rule_is_refused() {
-        assert!(matches!(load(b"\xff"), Err(SuffixError::Malformed { .. })));
-        let text = list(ICANN_RULES_MIN).replace("github.io", "github..io");
-        assert!(matches!(
-            load(text.as_bytes()),
-            Err(SuffixError::Malformed { .. })
-        ));
-        let huge = vec![b'\n'; usize::try_from(FILE_BYTES_MAX).unwrap() + 1];
-        assert!(matches!(load(&huge), Err(SuffixError::TooLarge { .. })));
-    }
-
-    #[test]
-    fn a_path_that_is_no_file_is_named_in_the_error() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(
-            Suffixes::from_file(folder.path()),
-            Err(SuffixError::NotAFile { .. })
-        ));
-        let missing = folder.path().join("none.dat");
-        let error = Suffixes::from_file(&missing).unwrap_err().to_string();
-        assert!(error.contains(missing.to_str().unwrap()), "{error}");
-        assert!(error.contains("built-in list"), "{error}");
-    }
-}
+mod tests;

@@ -3,14 +3,18 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Longest name in bytes, without the trailing dot (RFC 1035 §2.3.4).
 const NAME_BYTES_MAX: usize = 253;
 
+/// Longest label in bytes (RFC 1035 §2.3.4).
+const LABEL_BYTES_MAX: usize = 63;
+
 /// Longest text that is looked at: a U-label takes at most four bytes for each byte of its A-label.
-const TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
+pub const TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
 
 /// A validated DNS name, the key of the census: A-labels, lower case, at least two labels, no trailing dot, at most 253 bytes.
 ///
@@ -48,38 +52,12 @@ impl Host {
     /// # Errors
     /// Why the text is no name; nothing is mended beyond the canonical form.
     pub fn parse(text: &str) -> Result<Self, HostError> {
-        let text = text.strip_suffix('.').unwrap_or(text);
-        if text.is_empty() {
-            return Err(HostError::Empty);
+        let name = canonical_name(text)?;
+        if name.contains('.') {
+            Ok(Self(name.into_boxed_str()))
+        } else {
+            Err(HostError::SingleLabel)
         }
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(HostError::TooLong);
-        }
-        if text.starts_with('[') || text.parse::<std::net::IpAddr>().is_ok() {
-            return Err(HostError::Address);
-        }
-        if text.contains(['/', ':', '@', '?', '#', '\\']) {
-            return Err(HostError::MoreThanAHost);
-        }
-        let ascii =
-            idna::domain_to_ascii_strict(text).map_err(|_idna_says_no_more| HostError::Idna)?;
-        if ascii.len() > NAME_BYTES_MAX {
-            return Err(HostError::TooLong);
-        }
-        let Some((_, last_label)) = ascii.rsplit_once('.') else {
-            return Err(HostError::SingleLabel);
-        };
-        // Full-width digits and the like become an address only here; a top-level label of digits is none (RFC 3696 §2).
-        let is_address = ascii.parse::<Ipv4Addr>().is_ok()
-            || last_label.bytes().all(|byte| byte.is_ascii_digit())
-            || last_label.starts_with("0x");
-        if is_address {
-            return Err(HostError::Address);
-        }
-        if ascii.split('.').any(str::is_empty) {
-            return Err(HostError::Idna);
-        }
-        Ok(Self(ascii.into_boxed_str()))
     }
 
     /// The name as text.
@@ -98,6 +76,57 @@ impl Host {
             .strip_suffix(domain)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
+}
+
+/// The canonical form of a DNS name of one label or more, as [`Host`] has it: A-labels (IDNA 2008 by UTS 46, non-transitional, STD 3 rules),
+/// lower case, no trailing dot.
+///
+/// # Errors
+/// Why the text is no name. Never [`HostError::SingleLabel`].
+pub fn canonical_name(text: &str) -> Result<String, HostError> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.is_empty() {
+        return Err(HostError::Empty);
+    }
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(HostError::TooLong);
+    }
+    if text.starts_with('[') || text.parse::<std::net::IpAddr>().is_ok() {
+        return Err(HostError::Address);
+    }
+    if text.contains(['/', ':', '@', '?', '#', '\\']) {
+        return Err(HostError::MoreThanAHost);
+    }
+    // Lengths are looked at below: IDNA doesn't tell which of its rules is broken.
+    let ascii = Uts46::new()
+        .to_ascii(
+            text.as_bytes(),
+            AsciiDenyList::STD3,
+            Hyphens::Check,
+            DnsLength::Ignore,
+        )
+        .map_err(|_idna_says_no_more| HostError::Idna)?
+        .into_owned();
+    if ascii.len() > NAME_BYTES_MAX {
+        return Err(HostError::TooLong);
+    }
+    if ascii
+        .split('.')
+        .any(|label| label.is_empty() || label.len() > LABEL_BYTES_MAX)
+    {
+        return Err(HostError::Idna);
+    }
+    let last_label = ascii
+        .rsplit_once('.')
+        .map_or(ascii.as_str(), |(_, last)| last);
+    // Full-width digits and the like become an address only here; a top-level label of digits is none (RFC 3696 §2).
+    let is_address = ascii.parse::<Ipv4Addr>().is_ok()
+        || last_label.bytes().all(|byte| byte.is_ascii_digit())
+        || last_label.starts_with("0x");
+    if is_address {
+        return Err(HostError::Address);
+    }
+    Ok(ascii)
 }
 
 impl std::str::FromStr for Host {
@@ -184,6 +213,10 @@ mod tests {
         check("<script>.example", Err(HostError::Idna));
         check(&format!("{}.example", "a".repeat(64)), Err(HostError::Idna));
         check(&"a".repeat(5000), Err(HostError::TooLong));
+        let longest = format!("{}a", "a.".repeat(126));
+        check(&longest, Ok(&longest));
+        check(&format!("{longest}a"), Err(HostError::TooLong));
+        check(&"ä.".repeat(40), Err(HostError::TooLong));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod probe;
 pub use check_id::CheckId;
 pub use escape::{escaped, is_shown_safely};
 pub use event::{DeadReason, Event, PeersOutcome, Private};
-pub use host::{Host, HostError};
+pub use host::{Host, HostError, canonical_name};
 pub use line::parse_line;
 pub use order::CheckOrder;
 pub use probe::ProbeReport;

@@ -80,9 +80,9 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
     }
     door.close();
     if json {
-        say(&serde_json::to_string(&report)?);
+        say(&serde_json::to_string(&report)?)?;
     } else {
-        tell(&report);
+        tell(&report)?;
     }
     Ok(
         if report.taken.is_empty() && report.known.is_empty() && !report.refused.is_empty() {
@@ -93,20 +93,21 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
     )
 }
 
-fn tell(report: &AddReport) {
+fn tell(report: &AddReport) -> anyhow::Result<()> {
     say(&format!(
         "{} taken, {} known, {} refused",
         report.taken.len(),
         report.known.len(),
         report.refused.len()
-    ));
+    ))?;
     for (name, why) in report.refused.iter().take(REFUSED_SHOWN_MAX) {
-        say(&format!("refused {name}: {why}"));
+        say(&format!("refused {name}: {why}"))?;
     }
     let more = report.refused.len().saturating_sub(REFUSED_SHOWN_MAX);
     if more > 0 {
-        say(&format!("… and {more} more refused; --json shows all"));
+        say(&format!("… and {more} more refused; --json shows all"))?;
     }
+    Ok(())
 }
 
 fn progress(done: usize, total: usize) {
@@ -177,7 +178,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     .await??;
     store.writer().record_dump(now, names).await?;
     store.close();
-    say(&format!("published {names} names"));
+    say(&format!("published {names} names"))?;
     Ok(OK)
 }
 
@@ -190,7 +191,7 @@ pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
     {
         loop {
             match conversation.next().await? {
-                Answer::Step(step) => say(&step),
+                Answer::Step(step) => say(&step)?,
                 Answer::Done(_) => return Ok(OK),
                 last => return finish(&last),
             }
@@ -235,15 +236,18 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         ended
     };
     let showing = async {
+        let mut said = Ok(());
+        // Nobody may be left to read it: the check goes on.
         while let Some(step) = steps.recv().await {
-            say(&step);
+            said = said.and_then(|()| say(&step));
         }
+        said
     };
-    let (ended, ()) = tokio::join!(running, showing);
+    let (ended, said) = tokio::join!(running, showing);
     let code = settle_alone(&taken.record, ended, &tools).await?;
     shutdown.cancel();
     store.close();
-    Ok(code)
+    said.map(|()| code)
 }
 
 async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::Result<u8> {
@@ -252,13 +256,13 @@ async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::R
         Ended::Verdict { verdict, .. } => {
             let (word, reason) = verdict_words(&verdict);
             if verdict.is_failing() {
+                give_back().await?;
                 say(&format!(
                     "verdict: {word} {reason} (not counted: only a running census can confirm a failure)"
-                ));
-                give_back().await?;
+                ))?;
             } else {
-                say(&format!("verdict: {word} {reason}"));
                 settle(record, &verdict, tools).await?;
+                say(&format!("verdict: {word} {reason}"))?;
             }
             Ok(OK)
         }
@@ -319,7 +323,7 @@ impl<'config> Door<'config> {
 fn finish(answer: &Answer) -> anyhow::Result<u8> {
     match answer {
         Answer::Done(text) => {
-            say(text);
+            say(text)?;
             Ok(OK)
         }
         Answer::Failed(why) => Ok(complain(why, FAILED)),

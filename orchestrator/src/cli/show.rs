@@ -8,7 +8,7 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
 
-use super::{OK, Part, UNAVAILABLE, complain, say};
+use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::control::{self, Answer, Request};
@@ -24,9 +24,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8> {
     if as_markdown {
-        use std::io::Write as _;
-        std::io::stdout().write_all(markdown().as_bytes())?;
-        return Ok(OK);
+        return put(markdown().as_bytes()).map(|()| OK);
     }
     for (key, value, origin) in values.iter() {
         let from = if *origin == Origin::Default {
@@ -34,7 +32,7 @@ pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8>
         } else {
             format!("   # {origin}")
         };
-        say(&format!("{key} = {value:?}{from}"));
+        say(&format!("{key} = {value:?}{from}"))?;
     }
     Ok(OK)
 }
@@ -61,7 +59,7 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
         serde_json::to_string(&status)?
     } else {
         status.text(&config.data_dir)
-    });
+    })?;
     Ok(OK)
 }
 
@@ -102,11 +100,11 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
         });
     }
     if json {
-        say(&serde_json::to_string(&explanations)?);
+        say(&serde_json::to_string(&explanations)?)?;
     } else {
-        explanations
-            .iter()
-            .for_each(|explanation| say(&text(explanation)));
+        for explanation in &explanations {
+            say(&text(explanation))?;
+        }
     }
     Ok(OK)
 }
@@ -184,7 +182,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
     let trouble = match part {
         Part::Run => match live(config).await {
             Ok(live) => stands_still(&live),
-            Err(error) => Some(format!("daemon: {error:#}")),
+            Err(error) => Some(format!("daemon: {}", told_once(&error))),
         },
         Part::Gateway => GatewayClient::new(config.gateway_socket.clone())
             .status()
@@ -201,7 +199,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
     };
     Ok(match trouble {
         None => {
-            say("healthy");
+            say("healthy")?;
             OK
         }
         Some(trouble) => complain(&trouble, UNAVAILABLE),

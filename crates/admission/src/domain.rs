@@ -1,0 +1,145 @@
+//! Domain names as rules and their requests name them.
+//!
+//! In: text. Out: a [`DomainName`], of one label or more. Refused: what is no DNS name, so that a rule which could never match is an error.
+//! Unlike a [`Host`], which is somewhere to connect to, a domain may be a bare top-level one: `domain social 100` is a sound rule.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_normalizer::uts46::Uts46MapperBorrowed;
+use protocol::host::TEXT_BYTES_MAX;
+use protocol::{Host, HostError, canonical_name};
+use thiserror::Error;
+
+/// Longest label in bytes (RFC 1035 §2.3.4).
+const LABEL_BYTES_MAX: usize = 63;
+
+/// A domain name in canonical form: A-labels, lower case, no trailing dot, at most 253 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DomainName(Box<str>);
+
+/// Why a text is no domain name. The text is a sentence about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum DomainNameError {
+    /// What is wrong with hosts' names too, but for [`HostError::SingleLabel`].
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A label that would be wrong in any name, internationalised or not.
+    #[error(
+        "one of its labels is empty, has more than {LABEL_BYTES_MAX} bytes, or holds something else than letters, digits and hyphens between them (such as a space, an underscore or an asterisk)"
+    )]
+    Label,
+    /// A character that UTS 46 leaves out of names: two texts that look alike, and differ, would be one name.
+    #[error("it holds U+{:04X}, a character that is not seen and stands in no name; take it out", u32::from(*character))]
+    Unseen {
+        /// The first of them.
+        character: char,
+    },
+}
+
+impl DomainName {
+    /// The domain that `text` names: NFKC, then lower case, then A-labels (IDNA 2008 by UTS 46, non-transitional: `ß` stays), one trailing
+    /// dot stripped.
+    ///
+    /// # Errors
+    /// When it is empty, too long, an IP address, or holds a space, a port, a path, an empty label, one of over 63 bytes, an A-label that is
+    /// not its U-label's, or a character that UTS 46 would drop, which neither NFKC nor lower case takes away.
+    pub fn parse(text: &str) -> Result<Self, DomainNameError> {
+        // Normalising may make a text eighteen times as long.
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(HostError::TooLong.into());
+        }
+        let text = compatible(text);
+        if let Some(character) = text.chars().find(|&character| is_dropped(character)) {
+            return Err(DomainNameError::Unseen { character });
+        }
+        match canonical_name(&text) {
+            Ok(name) => Ok(Self(name.into_boxed_str())),
+            Err(HostError::Idna) if has_wrong_label(&text) => Err(DomainNameError::Label),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this name is `domain` or lies below it, at a label's border. `domain` is in canonical form.
+    pub fn is_within(&self, domain: &str) -> bool {
+        tails(&self.0).any(|tail| tail == domain)
+    }
+
+    /// The name itself, then without its first label, and so on to its last label.
+    pub fn tails(&self) -> impl Iterator<Item = &str> {
+        tails(&self.0)
+    }
+}
+
+/// `name`, then `name` without its first label, and so on to its last label.
+pub(crate) fn tails(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |tail| {
+        tail.split_once('.').map(|(_, parent)| parent)
+    })
+}
+
+/// NFKC, which UTS 46 does not do to the end: it refuses some characters that NFKC makes into dots and letters. Lower case it makes by itself.
+fn compatible(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let composed = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
+    // The one full stop of UTS 46 (§2.3) that NFKC leaves: a trailing one would be taken for an empty label.
+    Cow::Owned(composed.replace('。', "."))
+}
+
+/// Whether UTS 46 drops the character from names. The joiners are none of these: they are part of a name, or make it invalid.
+fn is_dropped(character: char) -> bool {
+    !character.is_ascii()
+        && Uts46MapperBorrowed::new()
+            .map_normalize(std::iter::once(character))
+            .next()
+            .is_none()
+}
+
+/// Whether a label is wrong by what every name keeps to (RFC 1123 §2.1, RFC 1035 §2.3.4), whatever IDNA says of it.
+fn has_wrong_label(text: &str) -> bool {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    text.split('.').any(|label| {
+        label.is_empty()
+            || (label.is_ascii() && label.len() > LABEL_BYTES_MAX)
+            || label.starts_with('-')
+            || label.ends_with('-')
+            || label
+                .bytes()
+                .any(|byte| byte.is_ascii() && byte != b'-' && !byte.is_ascii_alphanumeric())
+    })
+}
+
+impl Borrow<str> for DomainName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for DomainName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&Host> for DomainName {
+    fn from(host: &Host) -> Self {
+        Self(host.as_str().into())
+    }
+}
+
+impl fmt::Display for DomainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Which names are asked for a domain's keys, one after the other: a state machine that is told the answers.
+//!
+//! In: the form of the token, its domain, and what DNS said of the name that was asked last. Out: the next name, the records, or the error.
+//! `_sigsum_v0` is the label of Sigsum's former version: it is asked only when `_sigsum_v1` is *not there*. A server that does not answer may have
+//! the record, and whoever can make it fail must not choose which of two keys counts.
+
+use protocol::Host;
+use thiserror::Error;
+
+use crate::record::TxtRecord;
+
+/// The label of the census's own form.
+const OWN_LABEL: &str = "_fedicensus";
+
+/// The label of Sigsum's form.
+const SIGSUM_LABEL: &str = "_sigsum_v1";
+
+/// The label of Sigsum's form in its former version. It is as long as the present one: a domain that has room for that has room for this.
+const SIGSUM_OLD_LABEL: &str = "_sigsum_v0";
+
+/// A token's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The census's own.
+    Own,
+    /// Sigsum's.
+    Sigsum,
+}
+
+impl Form {
+    /// The label below which a domain publishes its keys.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Own => OWN_LABEL,
+            Self::Sigsum => SIGSUM_LABEL,
+        }
+    }
+}
+
+/// What DNS said of one name's TXT records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TxtAnswer {
+    /// The records, in the order in which they were received. None at all is [`NotFound::NoData`].
+    Records(Vec<TxtRecord>),
+    /// There are none.
+    NotFound(NotFound),
+    /// Nobody knows.
+    Failed(Failure),
+}
+
+/// How a name has no TXT records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotFound {
+    /// NXDOMAIN: there is no such name.
+    NoSuchName,
+    /// The name has records, but none of this type.
+    NoData,
+}
+
+/// How an answer failed to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// SERVFAIL, or another code that is no answer.
+    ServerFailed,
+    /// Nobody answered in time.
+    TimedOut,
+}
+
+/// Why there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LookupError {
+    /// The domain publishes none.
+    #[error(
+        "{name} has no TXT record ({}): publish the public key there, 64 hex digits, and wait until DNS has it",
+        how.in_words()
+    )]
+    NotFound {
+        /// The name that was asked.
+        name: String,
+        /// What DNS said.
+        how: NotFound,
+    },
+    /// Nobody knows yet.
+    #[error("{name} could not be looked up ({}): try again later", how.in_words())]
+    Failed {
+        /// The name that was asked.
+        name: String,
+        /// What happened.
+        how: Failure,
+    },
+}
+
+/// What comes after an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Another name is asked.
+    Ask(Lookup),
+    /// These are the records; a domain's keys are among them ([`crate::Candidates`]).
+    Found(Vec<TxtRecord>),
+    /// There are none.
+    Ended(LookupError),
+}
+
+/// A look-up that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    domain: Host,
+    stage: Stage,
+}
+
+/// The label that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Own,
+    Sigsum,
+    /// After Sigsum's present label was not found so.
+    SigsumOld(NotFound),
+}
+
+impl Lookup {
+    /// Begins to look up the keys of `domain` for a token of this form.
+    pub fn begin(form: Form, domain: Host) -> Self {
+        let stage = match form {
+            Form::Own => Stage::Own,
+            Form::Sigsum => Stage::Sigsum,
+        };
+        Self { domain, stage }
+    }
+
+    /// The name whose TXT records are asked for. It is whole: no resolver's search list may add to it. That it can be asked at all, a token's
+    /// domain sees to: it leaves room for the label.
+    pub fn name(&self) -> String {
+        self.name_at(self.stage)
+    }
+
+    /// Goes on with what DNS said of [`Lookup::name`].
+    pub fn answer(self, answer: TxtAnswer) -> Step {
+        match answer {
+            TxtAnswer::Records(records) if records.is_empty() => self.not_found(NotFound::NoData),
+            TxtAnswer::Records(records) => Step::Found(records),
+            TxtAnswer::NotFound(how) => self.not_found(how),
+            TxtAnswer::Failed(how) => match self.stage {
+                Stage::Own | Stage::Sigsum => Step::Ended(LookupError::Failed {
+                    name: self.name(),
+                    how,
+                }),
+                Stage::SigsumOld(first) => self.sigsum_not_found(first),
+            },
+        }
+    }
+
+    fn not_found(self, how: NotFound) -> Step {
+        match self.stage {
+            Stage::Own => Step::Ended(LookupError::NotFound {
+                name: self.name(),
+                how,
+            }),
+            Stage::Sigsum => Step::Ask(Self {
+                stage: Stage::SigsumOld(how),
+                ..self
+            }),
+            Stage::SigsumOld(first) => self.sigsum_not_found(first),
+        }
+    }
+
+    /// What the former label came to is nobody's concern: who has no key is to publish it under the present one.
+    fn sigsum_not_found(self, how: NotFound) -> Step {
+        Step::Ended(LookupError::NotFound {
+            name: self.name_at(Stage::Sigsum),
+            how,
+        })
+    }
+
+    fn name_at(&self, stage: Stage) -> String {
+        let label = match stage {
+            Stage::Own => Form::Own.label(),
+            Stage::Sigsum => Form::Sigsum.label(),
+            Stage::SigsumOld(_) => SIGSUM_OLD_LABEL,
+        };
+        format!("{label}.{}", self.domain)
+    }
+}
+
+impl NotFound {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::NoSuchName => "there is no such name",
+            Self::NoData => "the name is there, without such a record",
+        }
+    }
+}
+
+impl Failure {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::ServerFailed => "the server failed",
+            Self::TimedOut => "nobody answered in time",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_SUCH_NAME: TxtAnswer = TxtAnswer::NotFound(NotFound::NoSuchName);
+    const NO_DATA: TxtAnswer = TxtAnswer::NotFound(NotFound::NoData);
+    const EMPTY: TxtAnswer = TxtAnswer::Records(Vec::new());
+    const SERVFAIL: TxtAnswer = TxtAnswer::Failed(Failure::ServerFailed);
+    const TIMED_OUT: TxtAnswer = TxtAnswer::Failed(Failure::TimedOut);
+
+    fn records() -> TxtAnswer {
+        TxtAnswer::Records(vec![TxtRecord::from_strings(["not even a key"])])
+    }
+
+    /// Asks until there is an end: the names that were asked, and how it ended.
+    fn ask(form: Form, answers: &[TxtAnswer]) -> (Vec<String>, Result<(), LookupError>) {
+        let mut lookup = Lookup::begin(form, Host::parse("a.example").unwrap());
+        let mut asked = Vec::new();
+        for answer in answers {
+            asked.push(lookup.name());
+            match lookup.answer(answer.clone()) {
+                Step::Ask(next) => lookup = next,
+                Step::Found(_) => return (asked, Ok(())),
+                Step::Ended(error) => return (asked, Err(error)),
+            }
+        }
+        panic!("it goes on after {asked:?}: {lookup:?}");
+    }
+
+    fn check(form: Form, answers: &[TxtAnswer], names: &[&str], expect: Result<(), (&str, &str)>) {
+        let (asked, ended) = ask(form, answers);
+        assert_eq!(asked, names, "{answers:?}");
+        match (ended, expect) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err((name, what))) => {
+                let said = error.to_string();
+                assert!(said.starts_with(name) && said.contains(what), "{said}");
+            }
+            (ended, expect) => panic!("{answers:?}: {ended:?}, not {expect:?}"),
+        }
+    }
+
+    const NEW: &str = "_sigsum_v1.a.example";
+    const OLD: &str = "_sigsum_v0.a.example";
+    const OWN: &str = "_fedicensus.a.example";
+
+    #[test]
+    fn records_under_the_present_label_end_it_whatever_they_hold() {
+        check(Form::Sigsum, &[records()], &[NEW], Ok(()));
+        check(Form::Own, &[records()], &[OWN], Ok(()));
+    }
+
+    #[test]
+    fn the_former_label_is_asked_when_the_present_one_is_not_found() {
+        for not_found in [NO_SUCH_NAME, NO_DATA, EMPTY] {
+            check(Form::Sigsum, &[not_found, records()], &[NEW, OLD], Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_former_label_is_never_asked_after_a_failure() {
+        let error = Err((NEW, "try again later"));
+        check(Form::Sigsum, &[SERVFAIL], &[NEW], error);
+        check(Form::Sigsum, &[TIMED_OUT], &[NEW], error);
+    }
+
+    #[test]
+    fn when_both_labels_fail_the_present_ones_error_is_told() {
+        for second in [NO_SUCH_NAME, NO_DATA, EMPTY, SERVFAIL, TIMED_OUT] {
+            for (first, what) in [
+                (NO_SUCH_NAME, "no such name"),
+                (NO_DATA, "without such a record"),
+                (EMPTY, "without such a record"),
+            ] {
+                let answers = [first, second.clone()];
+                check(Form::Sigsum, &answers, &[NEW, OLD], Err((NEW, what)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_own_form_has_one_label() {
+        check(
+            Form::Own,
+            &[NO_SUCH_NAME],
+            &[OWN],
+            Err((OWN, "no such name")),
+        );
+        check(Form::Own, &[EMPTY], &[OWN], Err((OWN, "without such")));
+        check(Form::Own, &[SERVFAIL], &[OWN], Err((OWN, "try again")));
+    }
+
+    #[test]
+    fn the_former_label_needs_no_more_room_than_the_present_one() {
+        assert_eq!(SIGSUM_OLD_LABEL.len(), SIGSUM_LABEL.len());
+    }
+}

@@ -1,0 +1,127 @@
+//! Sigsum's form, so that its own tools (`sigsum-token create`, `sigsum-submit -a -d`) can be used.
+//!
+//! In: the value of the header `Sigsum-Token`, which is `DOMAIN SP HEX`. Out: the domain that vouches. Refused: all that is not exactly so.
+//!
+//! It signs the key of a log, here the census's in its place, and neither a host, nor a purpose, nor a time, nor even the domain: whoever has seen
+//! a token can use it for ever, as long as the key is published. So it vouches for submissions alone, within the submitter's limits, and never for
+//! what an owner decides.
+
+use std::fmt;
+
+use protocol::Host;
+use thiserror::Error;
+
+use crate::domain::{self, DomainError, Submitter, TestDomain};
+use crate::key::{KEY_BYTES, LogKey, SIGNATURE_BYTES, SecretKey, Signature};
+use crate::lookup::Form;
+use crate::record::{Candidates, NotSigned};
+
+/// The header that carries it.
+pub const HEADER: &str = "Sigsum-Token";
+
+/// Longest value in bytes: a name as U-labels (1012), a space, a signature.
+pub const VALUE_BYTES_MAX: usize = 1012 + 1 + 2 * SIGNATURE_BYTES;
+
+/// What the signed bytes begin with: no other signature of the same key is one of these.
+const NAMESPACE: &[u8; 26] = b"sigsum.org/v1/submit-token";
+
+/// Bytes that are signed: the namespace, a zero byte, the log's key.
+const SIGNED_BYTES: usize = NAMESPACE.len() + 1 + KEY_BYTES;
+
+/// A token of Sigsum's form. Nothing of it is known to be true before [`SigsumToken::verify`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigsumToken {
+    /// The domain that is said to vouch.
+    pub domain: Host,
+    /// What is said to be its signature.
+    pub signature: Signature,
+}
+
+/// Why a header's value is no token of Sigsum's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SigsumError {
+    /// Over [`VALUE_BYTES_MAX`].
+    #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
+    TooLong,
+    /// No space, or several.
+    #[error("the token is not a domain and a signature with exactly one space between them")]
+    Shape,
+    /// Nothing before the space.
+    #[error("the token's domain is empty")]
+    NoDomain,
+    /// The domain can't vouch.
+    #[error("the token's domain {0}")]
+    Domain(#[from] DomainError),
+    /// Not 128 hex digits.
+    #[error("the token's signature is not 128 hex digits")]
+    Signature,
+}
+
+impl SigsumToken {
+    /// Reads a header's value. An empty one is no token, as if the header were not there; of several headers the first counts.
+    ///
+    /// # Errors
+    /// How it is malformed.
+    pub fn parse(value: &[u8], test: TestDomain) -> Result<Option<Self>, SigsumError> {
+        if value.is_empty() {
+            return Ok(None);
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(SigsumError::TooLong);
+        }
+        let mut parts = value.split(|&byte| byte == b' ');
+        let (Some(domain), Some(digits), None) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(SigsumError::Shape);
+        };
+        if domain.is_empty() {
+            return Err(SigsumError::NoDomain);
+        }
+        let signature = Signature::from_hex(digits).ok_or(SigsumError::Signature)?;
+        Ok(Some(Self {
+            domain: domain::parse(domain, Form::Sigsum, test)?,
+            signature,
+        }))
+    }
+
+    /// Makes the token of `domain` for the log, or the census, that has this key.
+    pub fn sign(domain: Host, log_key: LogKey, key: &SecretKey) -> Self {
+        Self {
+            domain,
+            signature: key.sign(&signed_bytes(log_key)),
+        }
+    }
+
+    /// The form, by which the keys are looked up.
+    pub fn form(&self) -> Form {
+        Form::Sigsum
+    }
+
+    /// Who vouches, when one of the domain's keys has signed for the log, or the census, that has this key.
+    ///
+    /// # Errors
+    /// None of them has.
+    pub fn verify(&self, keys: &Candidates, log_key: LogKey) -> Result<Submitter, NotSigned> {
+        Ok(Submitter {
+            domain: self.domain.clone(),
+            key_hash: keys.signer(&signed_bytes(log_key), &self.signature)?,
+        })
+    }
+}
+
+/// The header's value.
+impl fmt::Display for SigsumToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.domain, self.signature)
+    }
+}
+
+fn signed_bytes(log_key: LogKey) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(SIGNED_BYTES);
+    bytes.extend_from_slice(NAMESPACE);
+    bytes.push(0);
+    bytes.extend_from_slice(&log_key.to_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

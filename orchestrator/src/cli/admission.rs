@@ -1,0 +1,385 @@
+//! Commands about admission: rules tried on requests, rules looked over, names as the rules see them. They touch no database and ask nobody.
+
+mod trial;
+
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+
+use ::admission::rules::{LineError, ListPlace, RulesError};
+use ::admission::{Counters, DomainName, HashKey, Limit, Rules, Suffixes, TestDomain};
+use anyhow::Context as _;
+use clap::Subcommand;
+use protocol::escaped;
+use protocol::limits::TEXT_BYTES_MAX;
+use serde::Serialize;
+
+use super::{FAILED, OK, Output, USAGE, complain, say};
+use crate::config::Config;
+use crate::input_file::{self, DASH};
+use crate::policy::{self, PolicyError};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Admission {
+    /// Decide on requests from standard input by a rules file, each after the other, all counters at zero before the first
+    #[command(after_help = TRY_HELP)]
+    Try {
+        /// The rules; not standard input, which holds the requests
+        #[arg(long, value_name = "FILE")]
+        rules: PathBuf,
+        /// Public suffixes to go by, whatever the rules' `public` line names; an excerpt of the list will do
+        #[arg(long, value_name = "FILE")]
+        suffixes: Option<PathBuf>,
+        /// Take test.sigsum.org and all below it, whose private key is published, for domains like any other
+        #[arg(long)]
+        allow_test_domain: bool,
+    },
+    /// Say whether a file holds well-formed rules, and which lines are none; the list that it names is not looked at
+    #[command(after_help = CHECK_HELP)]
+    Check {
+        /// The rules; `-` for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print names as the rules compare them, with their public suffixes and registered domains
+    #[command(after_help = NAME_HELP)]
+    Name {
+        /// The names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// Public suffixes to go by instead of the census's own list; an excerpt of the list will do
+        #[arg(long, value_name = "FILE")]
+        suffixes: Option<PathBuf>,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+const TRY_HELP: &str = "\
+A request is a line {\"t\":SECONDS,\"domain\":NAME|null,\"key_hash\":HEX|null}: a new name that asks to enter at that time, the domain and the SHA-256 \
+of the public key that its submitter proved. SECONDS is a whole number (1.0 and 1e3 are, too), since 1970 or any other moment; what is null may be left out, and other fields are passed over.
+
+An answer is a line {\"allow\":…,\"rule\":…,\"counter\":…,\"count\":…,\"limit\":…,\"reason\":…}:
+  allow    true or false
+  rule     \"key\", \"domain\" or \"public\": the kind of line that decided; null when none was reached
+  counter  what that line counts: the key's hash, the configured domain or the registered domain; null without a rule
+  count    admissions by this counter in its window before this request: allow is true when it is below the limit; null without a rule
+  limit    the line's limit; null without a rule
+  reason   a sentence
+
+The first request begins the window of 24 hours; the next begins exactly a day later. A time before the last one's is taken for one within the same \
+window. A line that is no request is answered too, allow false and the line's number in the reason, so that answers stay beside their requests; it is \
+told on standard error, and the exit code is 1 in the end. Blank lines are passed over. Answers are \
+written before the next request is waited for. Rules that are not well-formed, or a list that can't be read: \
+exit code 1 and no answer.";
+
+const CHECK_HELP: &str = "\
+With --json: {\"keys\":[{\"key_hash\":…,\"limit\":…}],\"domains\":[{\"domain\":…,\"limit\":…}],\"public\":{\"file\":…,\"limit\":…}|null}, or \
+{\"errors\":[{\"line\":…,\"text\":…,\"problem\":…}]} and exit code 1; line and text are null for what is wrong with the file as a whole.";
+
+const NAME_HELP: &str = "\
+A line a name: normalised name, public suffix, registered domain, separated by tabs; `-` for what it has not. Names that are refused are told on \
+standard error, and the exit code is 1 in the end. With --json an array of {\"input\":…,\"name\":…,\"public_suffix\":…,\"registered_domain\":…,\
+\"reason\":…}, null for what it has not; the reason says why.";
+
+/// Requests are read, and answers written, so many bytes at once while there are more.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+pub(super) fn obey(command: Admission, config: &Config) -> anyhow::Result<u8> {
+    match command {
+        Admission::Try {
+            rules,
+            suffixes,
+            allow_test_domain,
+        } => {
+            let test_domain = if allow_test_domain {
+                TestDomain::Allow
+            } else {
+                TestDomain::Refuse
+            };
+            try_rules(&rules, suffixes.as_deref(), test_domain, config)
+        }
+        Admission::Check { file, output } => check(&file, output.json),
+        Admission::Name {
+            names,
+            suffixes,
+            output,
+        } => name(names, suffixes.as_deref(), output.json, config),
+    }
+}
+
+fn try_rules(
+    rules: &Path,
+    suffixes: Option<&Path>,
+    test_domain: TestDomain,
+    config: &Config,
+) -> anyhow::Result<u8> {
+    for (option, path) in [("--rules", Some(rules)), ("--suffixes", suffixes)] {
+        if let Some(path) = path.filter(|path| input_file::is_stdin(path)) {
+            let path = path.display();
+            let what = format!("{option} {path}: standard input holds the requests; name a file");
+            return Ok(complain(&what, USAGE));
+        }
+    }
+    let policy = match policy::read_rules(rules) {
+        Ok(rules) => policy::with_suffixes(rules, suffixes, test_domain, || config.suffixes()),
+        Err(PolicyError::Rules(error)) => return Ok(tell(&error)),
+        Err(error) => Err(error),
+    };
+    let policy = policy.map_err(|error| match error {
+        // A setting that can't be used, as for any other command.
+        PolicyError::OwnSuffixes(error) => anyhow::Error::from(error),
+        other => other.into(),
+    })?;
+    let counters = Counters::new(HashKey(rand::random()));
+    let requests = BufReader::with_capacity(BUFFER_BYTES, std::io::stdin().lock());
+    let answers = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout().lock());
+    let mut wrong: u64 = 0;
+    trial::run(&policy, counters, requests, answers, |line, why| {
+        wrong = wrong.saturating_add(1);
+        if wrong <= trial::WRONG_SHOWN_MAX {
+            complain(&format!("line {line}: {why}"), FAILED);
+        }
+    })?;
+    Ok(if wrong == 0 {
+        OK
+    } else {
+        let what =
+            format!("{wrong} line(s) were no requests; see `fedicensus admission try --help`");
+        complain(&what, FAILED)
+    })
+}
+
+fn check(file: &Path, json: bool) -> anyhow::Result<u8> {
+    let read = if file == Path::new(DASH) {
+        policy::read_rules_from_stdin()
+    } else {
+        policy::read_rules(file)
+    };
+    match read {
+        Ok(rules) if json => {
+            say(&serde_json::to_string(&Parsed::from(&rules))?)?;
+            Ok(OK)
+        }
+        Ok(rules) => {
+            say(&format!(
+                "{}: well-formed: {}",
+                file.display(),
+                in_words(&rules)
+            ))?;
+            Ok(OK)
+        }
+        Err(error) if json => {
+            let wrong = match &error {
+                PolicyError::Rules(error) => Wrong::from(error),
+                other => Wrong::file(other),
+            };
+            say(&serde_json::to_string(&wrong)?)?;
+            Ok(FAILED)
+        }
+        Err(PolicyError::Rules(error)) => Ok(tell(&error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says on standard error what is wrong with a rules file, a line each, and last that it can't be used.
+fn tell(error: &RulesError) -> u8 {
+    match error {
+        RulesError::Malformed { path, lines } => {
+            for line in lines {
+                complain(&format!("{}:{line}", path.display()), FAILED);
+            }
+            let number = lines.len();
+            let what = format!(
+                "admission rules {}: {number} line(s) to mend",
+                path.display()
+            );
+            complain(&what, FAILED)
+        }
+        RulesError::TooLarge { .. } | RulesError::TooManyLines { .. } => {
+            complain(&error.to_string(), FAILED)
+        }
+    }
+}
+
+fn in_words(rules: &Rules) -> String {
+    let public = match &rules.public {
+        None => "no public line".to_owned(),
+        Some(public) if public.limit == Limit::ZERO => "public line off".to_owned(),
+        Some(public) => {
+            let list = match &public.list {
+                ListPlace::Default => "the census's own public suffixes".to_owned(),
+                ListPlace::File(path) => format!("the public suffixes in {}", path.display()),
+            };
+            format!("{} a registered domain and day by {list}", public.limit)
+        }
+    };
+    format!(
+        "{} key(s), {} domain(s), {public}",
+        rules.keys.len(),
+        rules.domains.len()
+    )
+}
+
+/// Rules as JSON.
+#[derive(Serialize)]
+struct Parsed {
+    keys: Vec<ParsedKey>,
+    domains: Vec<ParsedDomain>,
+    public: Option<ParsedPublic>,
+}
+
+#[derive(Serialize)]
+struct ParsedKey {
+    key_hash: String,
+    limit: u32,
+}
+
+#[derive(Serialize)]
+struct ParsedDomain {
+    domain: String,
+    limit: u32,
+}
+
+#[derive(Serialize)]
+struct ParsedPublic {
+    file: String,
+    limit: u32,
+}
+
+impl From<&Rules> for Parsed {
+    fn from(rules: &Rules) -> Self {
+        let keys = rules.keys.iter().map(|(key, limit)| ParsedKey {
+            key_hash: key.to_string(),
+            limit: limit.get(),
+        });
+        let domains = rules.domains.iter().map(|(domain, limit)| ParsedDomain {
+            domain: domain.to_string(),
+            limit: limit.get(),
+        });
+        let public = rules.public.as_ref().map(|public| ParsedPublic {
+            file: ListPlace::to_string(&public.list),
+            limit: public.limit.get(),
+        });
+        Self {
+            keys: keys.collect(),
+            domains: domains.collect(),
+            public,
+        }
+    }
+}
+
+/// What is wrong with a rules file, as JSON.
+#[derive(Serialize)]
+struct Wrong {
+    errors: Vec<WrongLine>,
+}
+
+#[derive(Serialize)]
+struct WrongLine {
+    line: Option<usize>,
+    text: Option<String>,
+    problem: String,
+}
+
+impl From<&RulesError> for Wrong {
+    fn from(error: &RulesError) -> Self {
+        let line = |wrong: &LineError| WrongLine {
+            line: Some(wrong.line),
+            text: Some(wrong.text.clone()),
+            problem: wrong.problem.to_string(),
+        };
+        let errors = match error {
+            RulesError::Malformed { lines, .. } => lines.iter().map(line).collect(),
+            RulesError::TooLarge { .. } | RulesError::TooManyLines { .. } => {
+                return Self::file(error);
+            }
+        };
+        Self { errors }
+    }
+}
+
+impl Wrong {
+    /// What is wrong with the file as a whole.
+    fn file(error: &dyn std::error::Error) -> Self {
+        Self {
+            errors: vec![WrongLine {
+                line: None,
+                text: None,
+                problem: error.to_string(),
+            }],
+        }
+    }
+}
+
+/// A name as `admission name` shows it.
+#[derive(Serialize)]
+struct Shown {
+    input: String,
+    name: Option<String>,
+    public_suffix: Option<String>,
+    registered_domain: Option<String>,
+    reason: Option<String>,
+}
+
+impl Shown {
+    fn new(input: String, suffixes: &Suffixes) -> Self {
+        let domain = match DomainName::parse(&input) {
+            Ok(domain) => domain,
+            Err(why) => {
+                return Self {
+                    input,
+                    name: None,
+                    public_suffix: None,
+                    registered_domain: None,
+                    reason: Some(why.to_string()),
+                };
+            }
+        };
+        let suffix = suffixes.suffix_of_domain(&domain);
+        let registered = suffixes.registered_domain(&domain);
+        Self {
+            input,
+            public_suffix: suffix.is_known.then(|| suffix.name.to_owned()),
+            registered_domain: registered.ok().map(str::to_owned),
+            reason: registered.err().map(|why| why.to_string()),
+            name: Some(domain.to_string()),
+        }
+    }
+}
+
+fn name(
+    names: Vec<String>,
+    suffixes: Option<&Path>,
+    json: bool,
+    config: &Config,
+) -> anyhow::Result<u8> {
+    let suffixes = match suffixes {
+        Some(path) => policy::excerpt(path).context("--suffixes")?,
+        None => config.suffixes()?,
+    };
+    let shown: Vec<_> = names
+        .into_iter()
+        .map(|name| Shown::new(name, &suffixes))
+        .collect();
+    if json {
+        say(&serde_json::to_string(&shown)?)?;
+    }
+    let mut code = OK;
+    for shown in &shown {
+        match &shown.name {
+            None => {
+                let input = escaped(shown.input.as_bytes(), TEXT_BYTES_MAX);
+                let why = shown.reason.as_deref().unwrap_or_default();
+                code = complain(&format!("\"{input}\": {why}"), FAILED);
+            }
+            Some(name) if !json => {
+                let suffix = shown.public_suffix.as_deref().unwrap_or("-");
+                let registered = shown.registered_domain.as_deref().unwrap_or("-");
+                say(&format!("{name}\t{suffix}\t{registered}"))?;
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,146 @@
+//! What the program says, as a shell meets it: each cause once, and no success when what was asked for could not be written.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't start the program fails"
+)]
+
+use std::fs::File;
+use std::process::{Command, Output, Stdio};
+
+/// Sigsum's published values: a log's key, and the public key of the test domain.
+const LOG_KEY: &str = "cda2517e17dcba133eb0e71bf77473f94a77d7e61b1de4e1e64adfd0938d6182";
+const KEY: &str = "4cb5abf6ad79fbf5abbccafcc269d85cd2651ed4b885b5869f241aedf0a5ba29";
+
+fn fedicensus(arguments: &[&str], stdout: Stdio) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fedicensus"))
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .unwrap()
+}
+
+/// That the command fails and says this alone.
+#[track_caller]
+fn says(arguments: &[&str], code: i32, expect: &str) {
+    let output = fedicensus(arguments, Stdio::piped());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told, format!("fedicensus: {expect}\n"));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {output:?}");
+}
+
+#[test]
+fn each_cause_is_told_once() {
+    let missing = "No such file or directory (os error 2)";
+    let token = |value: &str, expect: &str| {
+        let command = ["token", "verify", "--key", KEY, "--log-key", LOG_KEY, value];
+        says(&command, 1, expect);
+    };
+    let digits = "0".repeat(128);
+    token(
+        &format!("social {digits}"),
+        "the token's domain can't be used: it has only one label",
+    );
+    token(
+        &format!("v1 submit a.example social 1 {digits}"),
+        "the token's host can't be used: it has only one label",
+    );
+    token(
+        &format!("v1 submit social a.example 1 {digits}"),
+        "the token's domain can't be used: it has only one label",
+    );
+    token(
+        &format!("test.sigsum.org {digits}"),
+        "the token's domain is `test.sigsum.org` or lies below it, whose secret key is public, so that anybody could have made the token: use a domain and a key of your own",
+    );
+    says(
+        &["admission", "check", "/nonexistent"],
+        1,
+        &format!(
+            "admission rules /nonexistent: can't be read ({missing}); check the path and its permissions"
+        ),
+    );
+    says(
+        &["admission", "name", "a.com", "--suffixes", "/nonexistent"],
+        1,
+        &format!(
+            "--suffixes: public suffix list /nonexistent: can't be read ({missing}); check the path and its permissions"
+        ),
+    );
+    says(
+        &[
+            "token",
+            "make",
+            "--key",
+            "/nonexistent",
+            "--domain",
+            "a.example",
+        ],
+        1,
+        &format!(
+            "/nonexistent can't be read (`fedicensus token key --new` makes a key): {missing}"
+        ),
+    );
+    says(
+        &["admission", "name", "a.com", "--suffix-list", "/"],
+        2,
+        "setting `suffix_list`: public suffix list /: is not a regular file; name a file",
+    );
+    says(
+        &["admission", "name", "a\\b\u{ad}.com"],
+        1,
+        r#""a\\b\xc2\xad.com": it holds U+00AD, a character that is not seen and stands in no name; take it out"#,
+    );
+    says(
+        &["restore", "/nonexistent"],
+        1,
+        &format!("cannot read /nonexistent: {missing}"),
+    );
+    says(
+        &["explain", "social"],
+        1,
+        "there is no database at /data/census.db: check the path, or start the daemon once, which creates it",
+    );
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    for command in [
+        &["--help"][..],
+        &["--version"],
+        &["settings"],
+        &["settings", "--markdown"],
+        &["seccomp-profile"],
+        &["completions", "bash"],
+        &["admission", "name", "a.com"],
+        &["admission", "name", "--json", "a.com"],
+        &["admission", "check", "-"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = fedicensus(command, full.into());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert!(told.contains("No space left on device"), "{told}");
+    }
+}
+
+#[test]
+fn a_reader_who_has_gone_is_no_failure() {
+    for command in [
+        &["--help"][..],
+        &["settings"],
+        &["completions", "bash"],
+        &["admission", "name", "a.com", "b.com"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = fedicensus(command, writer.into());
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {output:?}");
+        assert!(output.stderr.is_empty(), "{command:?}: {output:?}");
+    }
+}

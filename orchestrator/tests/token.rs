@@ -1,0 +1,164 @@
+//! `fedicensus token` as a shell meets it: what is printed where, and exit codes.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't start the program fails"
+)]
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output, Stdio};
+
+fn token(arguments: &[&str], stdin: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fedicensus"))
+        .arg("token")
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that reads nothing may have ended.
+    child.stdin.take().unwrap().write_all(stdin).ok();
+    child.wait_with_output().unwrap()
+}
+
+/// What it says on standard output when all is well.
+fn said(arguments: &[&str], stdin: &str) -> String {
+    let output = token(arguments, stdin.as_bytes());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    assert_eq!(errors, "", "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn fails(arguments: &[&str], stdin: &str, code: i32, says: &str) {
+    let output = token(arguments, stdin.as_bytes());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+    assert!(errors.contains(says), "{arguments:?}: {errors}");
+}
+
+#[test]
+fn a_key_and_a_token_are_made_and_the_token_is_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    let file = file.to_str().unwrap();
+    let made = said(&["key", "--new", file, "--domain", "example.org"], "");
+    let shown = said(&["key", file, "--domain", "example.org"], "");
+    let (first, rest) = made.split_once('\n').unwrap();
+    assert!(first.starts_with(&format!("made {file}:")), "{made}");
+    assert_eq!(rest, shown);
+    let record = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("TXT record  _fedicensus.example.org. IN TXT "))
+        .unwrap();
+    let value = said(&["make", "--key", file, "--domain", "example.org"], "");
+    assert_eq!(value.lines().count(), 1, "{value}");
+    let verified = said(&["verify", "--txt", record], &value);
+    assert!(verified.starts_with("good: "), "{verified}");
+    assert_eq!(
+        said(&["verify", value.trim(), "--txt", record], ""),
+        verified
+    );
+    fails(
+        &["verify", "--txt", "none", "--host", "a.example"],
+        &value,
+        1,
+        "fedicensus: the token is not good: the token was signed for example.org",
+    );
+    fails(&["key", "--new", file], "", 1, "is there already");
+    fails(&["key", &format!("{file}.pub")], "", 1, "can't be read");
+
+    // The secret's words are in no output.
+    let content = std::fs::read_to_string(file).unwrap();
+    let secrets: Vec<_> = content
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .collect();
+    assert!(secrets.len() > 3);
+    for secret in secrets {
+        assert!(!format!("{made}{value}{verified}").contains(secret));
+    }
+}
+
+#[test]
+fn programs_get_json_and_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, format!("{:064x}\n", 1)).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let file = file.to_str().unwrap();
+    // It is used all the same: some keepers of secrets hand them on so.
+    let output = token(&["key", file, "--json"], b"");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"));
+    let key: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        key["key_hash"],
+        "4a67330b803d5c88757afb9328615344a89c49839a07f1f76887ad62d06a1f57"
+    );
+    assert_eq!(key["txt_name"], "_fedicensus");
+    let public = key["public_key"].as_str().unwrap();
+    let made = token(&["make", "--key", file, "--domain", "a.example"], b"");
+    let value = String::from_utf8(made.stdout).unwrap();
+    let good = said(&["verify", "--key", public, "--json"], &value);
+    let good: serde_json::Value = serde_json::from_str(&good).unwrap();
+    assert_eq!(
+        (&good["good"], &good["purpose"]),
+        (&true.into(), &"submit".into())
+    );
+    let bad = token(
+        &["verify", "--key", public, "--purpose", "opt-in", "--json"],
+        value.as_bytes(),
+    );
+    assert_eq!(bad.status.code(), Some(1));
+    let bad: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert_eq!(bad["good"], false);
+    assert!(bad["reason"].as_str().unwrap().contains("opt-in"));
+
+    let none = |value: &str, reason: &str| {
+        let output = token(&["verify", "--key", public, "--json"], value.as_bytes());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+        let expect = format!(
+            "{{\"good\":false,\"reason\":\"{reason}\",\"form\":null,\"domain\":null,\"purpose\":null,\"host\":null,\"expires\":null,\"key_hash\":null}}\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expect);
+    };
+    none("", "the token is empty");
+    none(
+        &format!("social {}", "0".repeat(128)),
+        "the token's domain can't be used: it has only one label",
+    );
+    none(
+        &" ".repeat(10_000),
+        "no token was read from standard input: it is longer than 8192 bytes",
+    );
+}
+
+#[test]
+fn wrong_usage_is_said_to_be_that() {
+    fails(&["verify", "x"], "", 2, "required");
+    fails(
+        &["verify", "x", "--key", "00"],
+        "",
+        2,
+        "it is not 64 hex digits",
+    );
+    fails(&["make", "--key", "/nonexistent"], "", 2, "--domain");
+    fails(
+        &["make", "--key", "/nonexistent", "--domain", "a.example"],
+        "",
+        1,
+        "/nonexistent",
+    );
+    fails(
+        &["verify", "--txt", "x"],
+        "no token",
+        1,
+        "not 128 hex digits",
+    );
+    // Cut off, it would be taken for what stands before the rest.
+    let long = " ".repeat(10_000);
+    fails(&["verify", "--txt", "x"], &long, 1, "it is longer than");
+}
