@@ -50,21 +50,18 @@ enum Place {
 }
 
 impl Guard {
-    /// Looks at the next bytes.
-    ///
-    /// # Errors
-    /// When depth or length passes its bound.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), JsonError> {
-        for &byte in bytes {
+    /// Looks at the next bytes: how many of them a parser may see, and the breach that follows them, after which it may see no more.
+    pub fn feed(&mut self, bytes: &[u8]) -> (usize, Result<(), JsonError>) {
+        for (before, &byte) in bytes.iter().enumerate() {
             self.step(byte);
             if self.depth > limits::JSON_DEPTH_MAX {
-                return Err(JsonError::TooDeep);
+                return (before, Err(JsonError::TooDeep));
             }
             if self.token_bytes > TOKEN_BYTES_MAX {
-                return Err(JsonError::TokenTooLong);
+                return (before, Err(JsonError::TokenTooLong));
             }
         }
-        Ok(())
+        (bytes.len(), Ok(()))
     }
 
     fn step(&mut self, byte: u8) {
@@ -108,7 +105,7 @@ pub fn parse_document<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, J
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     // Before the parser: what it passes over, it doesn't check.
     let text = std::str::from_utf8(bytes)?;
-    Guard::default().feed(bytes)?;
+    Guard::default().feed(bytes).1?;
     Ok(serde_json::from_str(text)?)
 }
 
@@ -380,8 +377,13 @@ mod tests {
             let bytes = text.as_bytes();
             let (first, second) = bytes.split_at(cut.min(bytes.len()));
             let mut pieces = Guard::default();
-            let in_pieces = pieces.feed(first).and_then(|()| pieces.feed(second)).is_ok();
-            prop_assert_eq!(in_pieces, Guard::default().feed(bytes).is_ok());
+            let (mut seen, mut breach) = pieces.feed(first);
+            if breach.is_ok() {
+                let (more, later) = pieces.feed(second);
+                (seen, breach) = (seen + more, later);
+            }
+            let (seen_at_once, breach_at_once) = Guard::default().feed(bytes);
+            prop_assert_eq!((seen, breach.is_ok()), (seen_at_once, breach_at_once.is_ok()));
         }
     }
 }

@@ -10,10 +10,16 @@ use serde_json::Value;
 fuzz_target!(|document: &[u8]| {
     let text = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
     let mut guard = Guard::default();
-    let in_pieces = pieces(text)
-        .into_iter()
-        .try_for_each(|piece| guard.feed(piece));
-    assert_eq!(in_pieces.is_ok(), Guard::default().feed(text).is_ok());
+    let (mut seen, mut held) = (0, true);
+    for piece in pieces(text) {
+        let (more, guarded) = guard.feed(piece);
+        (seen, held) = (seen + more, guarded.is_ok());
+        if !held {
+            break;
+        }
+    }
+    let (seen_at_once, guarded) = Guard::default().feed(text);
+    assert_eq!((seen, held), (seen_at_once, guarded.is_ok()));
 
     let found = parse_document::<Scalar>(document);
     match serde_json::from_slice::<Value>(text) {

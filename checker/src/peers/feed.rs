@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::page::{Page, Shape, read_page};
 use super::sink::Sink;
 use crate::fetch::{Ask, Failure, Fetcher};
-use crate::json::{BYTE_ORDER_MARK, Guard};
+use crate::json::{BYTE_ORDER_MARK, Guard, JsonError};
 
 /// Pieces between the network and the parser. A piece is at most what hyper reads at once, so the queue holds less than 2 MiB.
 const PIECES_QUEUED_MAX: usize = 4;
@@ -144,6 +144,8 @@ pub(super) struct Pieces {
     queue: mpsc::Receiver<Bytes>,
     piece: Bytes,
     guard: Guard,
+    /// What ends the reading once the bytes before it are read.
+    breach: Option<JsonError>,
     /// What may still come of a byte order mark: nothing once anything else has come.
     mark: &'static [u8],
 }
@@ -154,6 +156,7 @@ impl Pieces {
             queue,
             piece: Bytes::new(),
             guard: Guard::default(),
+            breach: None,
             mark: BYTE_ORDER_MARK,
         };
         BufReader::with_capacity(READ_BUFFER_BYTES, pieces)
@@ -181,6 +184,9 @@ impl Pieces {
 
 impl Read for Pieces {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(breach) = self.breach.take() {
+            return Err(io::Error::other(breach));
+        }
         while self.piece.is_empty() {
             let Some(mut piece) = self.queue.blocking_recv() else {
                 return Ok(0);
@@ -190,8 +196,13 @@ impl Read for Pieces {
         }
         let bytes = self.piece.len().min(buffer.len());
         let mut part = self.piece.split_to(bytes);
-        // Part by part, so that what stands before a breach is still parsed.
-        self.guard.feed(&part).map_err(io::Error::other)?;
+        // What stands before a breach is still parsed, however the answer was cut.
+        let (bytes, guarded) = self.guard.feed(&part);
+        match guarded {
+            Err(breach) if bytes == 0 => return Err(io::Error::other(breach)),
+            guarded => self.breach = guarded.err(),
+        }
+        part.truncate(bytes);
         let buffer = buffer.get_mut(..bytes);
         part.copy_to_slice(buffer.ok_or(io::ErrorKind::InvalidInput)?);
         Ok(bytes)
@@ -200,6 +211,8 @@ impl Read for Pieces {
 
 #[cfg(test)]
 mod tests {
+    use protocol::limits::JSON_DEPTH_MAX;
+
     use super::*;
 
     fn read(pieces: &[&'static [u8]]) -> Option<Vec<u8>> {
@@ -230,5 +243,23 @@ mod tests {
             Some(BYTE_ORDER_MARK.to_vec())
         );
         assert_eq!(read(&[b"\xef", b"[]"]), None);
+    }
+
+    #[test]
+    fn what_stands_before_a_breach_is_read_however_it_is_cut() {
+        let mut answer = b"[\"a.example\",".to_vec();
+        let before = answer.len() + JSON_DEPTH_MAX - 1;
+        answer.extend(b"[".repeat(JSON_DEPTH_MAX + 9));
+        for cut in 0..answer.len() {
+            let (first, second) = answer.split_at(cut);
+            let (sender, queue) = mpsc::channel(2);
+            sender.try_send(Bytes::copy_from_slice(first)).unwrap();
+            sender.try_send(Bytes::copy_from_slice(second)).unwrap();
+            drop(sender);
+            let mut bytes = Vec::new();
+            let read = Pieces::reader(queue).read_to_end(&mut bytes);
+            assert!(read.is_err(), "cut at {cut}");
+            assert_eq!(bytes, answer[..before], "cut at {cut}");
+        }
     }
 }
