@@ -22,3 +22,23 @@ told() {
         tail -n 60 "$log"
     fi
 }
+
+export FEDICENSUS_LAB_ENGINE=$ENGINE_SOCKET FEDICENSUS_TEST_ENGINE=$ENGINE_SOCKET
+stays=$HOME/.config/systemd/user/podman.service.d/stories-stays.conf
+
+# An engine that ends when it is idle, as Podman's does, may take longer to start on an emulated machine than a launcher waits for it.
+stay() {
+    mkdir -p "${stays%/*}"
+    printf '[Service]\nExecStart=\nExecStart=/usr/bin/podman system service --time=0\n' >"$stays"
+    restarted
+}
+
+may_go() {
+    rm "$stays"
+    restarted
+}
+
+restarted() {
+    systemctl --user daemon-reload
+    systemctl --user stop podman.service
+}
