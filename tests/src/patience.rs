@@ -9,10 +9,10 @@ pub fn patient(limit: Duration) -> Duration {
     limit.saturating_mul(factor())
 }
 
-/// What a day is divided by, on a slow machine by that much less: else who lives is asked again before all others were asked once, and nothing is
-/// ever at its end.
-pub fn unhurried(interval_divisor: u32) -> u32 {
-    interval_divisor.checked_div(factor()).unwrap_or(1).max(1)
+/// How much a story asks for, such as what a day is divided by or how many checks run at once; on a slow machine that much less: else who lives is
+/// asked again before all others were asked once, and nothing is ever at its end.
+pub fn unhurried(much: u32) -> u32 {
+    much.checked_div(factor()).unwrap_or(1).max(1)
 }
 
 fn factor() -> u32 {

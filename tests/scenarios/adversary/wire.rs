@@ -19,6 +19,10 @@ const SOON: Duration = Duration::from_secs(120);
 /// Ordinary instances beside the attackers.
 const CROWD: u32 = 20;
 
+/// Checks at once: more than the ones that last until their deadline. A slow engine makes each wait for all others, up to where the launcher takes it
+/// for one that does not answer.
+const CHECKS_MAX: u32 = 10;
+
 /// What intervals are divided by: a day in a minute over an engine, in ten seconds over processes, which start at once. The crowd goes on being
 /// asked, and a siege of seventy does not queue up behind itself.
 fn divisor() -> u32 {
@@ -91,7 +95,7 @@ async fn peace(checker: String) -> anyhow::Result<World> {
     options.crowd = CROWD;
     options.checker = Some(checker);
     options.interval_divisor = divisor();
-    options.settings = vec![("checks_max", "10".to_owned())];
+    options.settings = vec![("checks_max", unhurried(CHECKS_MAX).to_string())];
     let mut world = World::prepare(options).await?;
     let address = world.lab().address();
     let names = world.path("lab/names");
