@@ -37,6 +37,7 @@ pub(crate) async fn open(gateway_socket: &Path, host: Host) -> Result<Ready> {
         order: CheckOrder {
             contact: crate::stage::CONTACT.to_owned(),
             peers: AskPeers::Ask,
+            list: None,
         },
         wish: control::Wish::default(),
     };

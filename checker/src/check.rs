@@ -70,7 +70,14 @@ pub async fn run(
 
 /// What NodeInfo says of the host, or the finding that ends the check.
 async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
-    let rules = robots(fetcher).await?;
+    let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
+        NoRules::Unavailable(status) => Event::Dead {
+            reason: DeadReason::RobotsUnavailable,
+            status,
+            to: None,
+        },
+        NoRules::Failed(failure) => finding(failure),
+    })?;
     fetcher.obey(rules);
 
     let answer = ask(fetcher, nodeinfo::WELL_KNOWN_PATH).await?;
@@ -93,9 +100,18 @@ async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     nodeinfo::read(&document).map_err(|error| no_nodeinfo(&error))
 }
 
-/// The rules of robots.txt (RFC 9309 §2.3.1), or the finding when they can't be learned.
-async fn robots(fetcher: &mut Fetcher) -> Result<Rules, Event> {
-    let mut ask = ask_for(fetcher, "/robots.txt")?;
+/// Why nothing may be asked for.
+pub(crate) enum NoRules {
+    /// robots.txt answered in a way that forbids asking on, with this status if it was one.
+    Unavailable(Option<u16>),
+    /// It did not answer.
+    Failed(Failure),
+}
+
+/// The rules of robots.txt (RFC 9309 §2.3.1).
+pub(crate) async fn robots(fetcher: &mut Fetcher) -> Result<Rules, NoRules> {
+    let ask = fetcher.ask_for("/robots.txt");
+    let mut ask = ask.map_err(|_no_url| NoRules::Unavailable(None))?;
     ask.accept = Accept::Text;
     let answer = match fetcher.get(ask).await {
         Ok(answer) => answer,
@@ -107,24 +123,24 @@ async fn robots(fetcher: &mut Fetcher) -> Result<Rules, Event> {
             | Failure::RedirectToSelf
             | Failure::RedirectLoop,
         ) => return Ok(Rules::AllowAll),
-        Err(failure) => return Err(finding(failure)),
+        Err(failure) => return Err(NoRules::Failed(failure)),
     };
     let status = answer.status;
     match status {
         200..=299 => {}
         400..=428 | 430..=499 => return Ok(Rules::AllowAll),
-        _ => return Err(dead_with(DeadReason::RobotsUnavailable, status)),
+        _ => return Err(NoRules::Unavailable(Some(status))),
     }
     let bytes_max = fetcher.limits().robots_bytes;
-    let mut body = answer.body(bytes_max).map_err(finding)?;
+    let mut body = answer.body(bytes_max).map_err(NoRules::Failed)?;
     let mut file = Vec::new();
     loop {
         match body.next().await {
             Ok(Some(piece)) => file.extend_from_slice(&piece),
             Ok(None) => return Ok(Rules::parse(&file, Extent::Whole)),
             Err(Failure::TooLarge) => return Ok(Rules::parse(&file, Extent::Cut)),
-            Err(Failure::BrokenOff) => return Err(dead(DeadReason::RobotsUnavailable)),
-            Err(failure) => return Err(finding(failure)),
+            Err(Failure::BrokenOff) => return Err(NoRules::Unavailable(None)),
+            Err(failure) => return Err(NoRules::Failed(failure)),
         }
     }
 }

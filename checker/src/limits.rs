@@ -28,6 +28,8 @@ pub struct Limits {
     pub flag_bytes: u64,
     /// Decoded bytes of all peers answers.
     pub peers_bytes: u64,
+    /// Decoded bytes of a public list.
+    pub list_bytes: u64,
     /// Names that are handed on.
     pub peers: u64,
     /// All that is printed.
@@ -46,6 +48,7 @@ impl Default for Limits {
             nodeinfo_bytes: limits::NODEINFO_BYTES_MAX,
             flag_bytes: FLAG_BYTES_MAX,
             peers_bytes: limits::PEERS_BYTES_MAX,
+            list_bytes: limits::LIST_BYTES_MAX,
             peers: limits::PEERS_MAX,
             stdout_bytes: limits::STDOUT_BYTES_MAX,
         }

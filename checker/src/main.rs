@@ -1,4 +1,4 @@
-//! Arguments → a check or a probe → exit code.
+//! Arguments → a check, a public list or a probe → exit code.
 //!
 //! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
 //! line on stderr.
@@ -17,11 +17,11 @@ use std::time::SystemTime;
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
-use checker::{check, confine, order, probe};
+use checker::{check, confine, list, order, probe};
 use clap::Parser;
-use protocol::Host;
-use protocol::limits::EGRESS_MOUNT;
+use protocol::limits::{EGRESS_MOUNT, PEERS_MAX};
 use protocol::order::AskPeers;
+use protocol::{CheckOrder, Host, ListFormat, ListOrder, ListPath};
 use tokio::time::Instant;
 
 /// `EX_USAGE` of sysexits.h.
@@ -30,7 +30,7 @@ const EXIT_USAGE: u8 = 64;
 /// `EX_SOFTWARE` of sysexits.h.
 const EXIT_OWN_FAILURE: u8 = 70;
 
-/// Checks one host and prints what it found, a JSON object a line.
+/// Checks one host, or reads a public list of it, and prints what it found, a JSON object a line.
 ///
 /// Exit codes: 0 done, whatever was found; 64 wrong usage; 70 a failure of our own.
 #[derive(Debug, Parser)]
@@ -60,6 +60,14 @@ struct Arguments {
     /// Ask for no peers.
     #[arg(long, requires = "direct")]
     no_peers: bool,
+
+    /// Read the public list at this path of the host instead of checking it.
+    #[arg(long, value_name = "PATH", requires_all = ["direct", "format"], conflicts_with = "no_peers")]
+    list: Option<ListPath>,
+
+    /// How that list is written: lines, json, ndjson, csv or suffixes.
+    #[arg(long, value_name = "FORMAT", requires = "list")]
+    format: Option<ListFormat>,
 
     /// Further trust roots, a file of PEM certificates.
     #[arg(long, value_name = "FILE", requires = "direct")]
@@ -100,7 +108,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
-    let Some(host) = arguments.host else {
+    let Some(host) = arguments.host.clone() else {
         // Before the limits are lowered, so that it tells the engine's.
         let report = serde_json::to_string(&probe::probe())?;
         writeln!(io::stdout(), "{report}")?;
@@ -108,20 +116,8 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
     };
     confine::lower_limits()?;
     let limits = Limits::default();
-    let (mut fetcher, peers) = if arguments.direct {
-        let ca = arguments.ca.as_deref();
-        let ca = ca.map(|path| order::read_file(path, order::CA_BYTES_MAX));
-        let ca = ca.transpose()?;
-        let way = Way::Network;
-        let peers = match arguments.no_peers {
-            true => AskPeers::Skip,
-            false => AskPeers::Ask,
-        };
-        let contact = &arguments.contact;
-        (
-            Fetcher::new(way, &host, contact, ca.as_deref(), limits, start)?,
-            peers,
-        )
+    let (mut fetcher, order) = if arguments.direct {
+        by_hand(&arguments, &host, limits, start)?
     } else {
         through_egress(&arguments.egress, &host, limits, start)?
     };
@@ -130,10 +126,42 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
         .enable_all()
         .max_blocking_threads(1)
         .build()?;
-    let ended = runtime.block_on(check::run(&mut fetcher, emitter, peers));
+    let ended = runtime.block_on(async {
+        match &order.list {
+            None => check::run(&mut fetcher, emitter, order.peers).await,
+            Some(list) => list::run(&mut fetcher, emitter, list).await,
+        }
+    });
     // A look-up or a parser that still hangs is not waited for: everything was told.
     runtime.shutdown_background();
     Ok(ended?)
+}
+
+fn by_hand(
+    arguments: &Arguments,
+    host: &Host,
+    limits: Limits,
+    start: Start,
+) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
+    let ca = arguments.ca.as_deref();
+    let ca = ca.map(|path| order::read_file(path, order::CA_BYTES_MAX));
+    let ca = ca.transpose()?;
+    let contact = &arguments.contact;
+    let fetcher = Fetcher::new(Way::Network, host, contact, ca.as_deref(), limits, start)?;
+    let list = arguments.list.clone().zip(arguments.format);
+    let order = CheckOrder {
+        contact: contact.clone(),
+        peers: match arguments.no_peers {
+            true => AskPeers::Skip,
+            false => AskPeers::Ask,
+        },
+        list: list.map(|(path, format)| ListOrder {
+            path,
+            format,
+            names_max: u32::try_from(PEERS_MAX).unwrap_or(u32::MAX),
+        }),
+    };
+    Ok((fetcher, order))
 }
 
 fn through_egress(
@@ -141,13 +169,13 @@ fn through_egress(
     host: &Host,
     limits: Limits,
     start: Start,
-) -> Result<(Fetcher, AskPeers), Box<dyn Error>> {
+) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
     let egress = order::read(directory)?;
     let way = Way::Socket(&egress.socket);
     let contact = &egress.order.contact;
     let ca = egress.ca_pem.as_deref();
     let fetcher = Fetcher::new(way, host, contact, ca, limits, start)?;
-    Ok((fetcher, egress.order.peers))
+    Ok((fetcher, egress.order))
 }
 
 /// An error and its causes in one line.

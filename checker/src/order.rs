@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use protocol::CheckOrder;
 use protocol::limits;
 
-/// Longest order: a contact and a word.
+/// Longest order: a contact, a path and some words.
 const ORDER_BYTES_MAX: u64 = 4 * 1024;
 
 /// Longest file of further roots. A CA's certificate in PEM takes 1 to 2 KiB.

@@ -3,7 +3,7 @@
 //! In: what NodeInfo says of the host. Out: `peers` lines as the names come, and one `peers_end`. Refused: elements that are no host name (they are
 //! counted), blocked and suspended instances (they are no peers), and everything over the bounds of a check; what was read until then stands.
 
-mod feed;
+pub(crate) mod feed;
 mod friendica;
 mod funkwhale;
 #[cfg(fuzzing)]
@@ -13,10 +13,10 @@ mod mastodon;
 mod mbin;
 mod misskey;
 mod name;
-mod page;
+pub(crate) mod page;
 mod peertube;
 mod piefed;
-mod sink;
+pub(crate) mod sink;
 
 use protocol::PeersOutcome;
 
@@ -82,7 +82,8 @@ impl Family {
 /// # Errors
 /// When an event can't be printed; whatever the host does is an outcome.
 pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Result<Emitter, Fault> {
-    let sink = Sink::new(emitter, fetcher.host().clone(), fetcher.limits().peers);
+    let own = Some(fetcher.host().clone());
+    let sink = Sink::new(emitter, own, fetcher.limits().peers);
     let mut session = Session::new(fetcher, sink);
     let ended = match Family::of(about) {
         Family::Mastodon => mastodon::collect(&mut session).await,

@@ -85,6 +85,7 @@ impl Check {
             order: CheckOrder {
                 contact: tools.contact.to_string(),
                 peers,
+                list: None,
             },
             wish: Wish::default(),
             began: tools.now(),

@@ -23,6 +23,8 @@ pub struct Answer {
     pub retry_after_s: Option<u64>,
     /// Whether this is somebody's challenge to prove that we are human, rather than an answer of the host.
     pub challenge: bool,
+    /// Whether it says that it is a page for people, which is what missing files and error pages are often answered with.
+    pub is_html: bool,
     response: Response,
     deadline: Instant,
     counted: Arc<AtomicU64>,
@@ -42,6 +44,7 @@ impl Answer {
             status,
             retry_after_s: retry_after(response.headers(), wall),
             challenge: is_challenge(status, response.headers()),
+            is_html: is_html(response.headers()),
             response,
             deadline,
             counted,
@@ -85,8 +88,14 @@ fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
     )
 }
 
+fn is_html(headers: &HeaderMap) -> bool {
+    let kind = text(headers, "content-type").split(';').next();
+    let kind = kind.unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
+}
+
 fn is_challenge(status: u16, headers: &HeaderMap) -> bool {
-    let is_html = text(headers, "content-type").starts_with("text/html");
+    let is_html = is_html(headers);
     text(headers, "cf-mitigated").eq_ignore_ascii_case("challenge")
         || (matches!(status, 403 | 503) && is_html && text(headers, "server") == "cloudflare")
 }

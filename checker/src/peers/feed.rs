@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::page::{Page, Shape, read_page};
 use super::sink::Sink;
-use crate::fetch::{Ask, Failure, Fetcher};
+use crate::fetch::{Ask, Body, Failure, Fetcher};
 use crate::json::{BYTE_ORDER_MARK, Guard, JsonError};
 
 /// Pieces between the network and the parser. A piece is at most what hyper reads at once, so the queue holds less than 2 MiB.
@@ -85,30 +85,16 @@ impl<'a> Session<'a> {
             400..=499 => return Err(Stop::Refused),
             _ => return Err(Stop::Failed),
         }
-        let mut body = answer.body(self.bytes_left).map_err(Stop::from)?;
-        let mut sink = self.sink.take().ok_or(Stop::Failed)?;
-        let (pieces, queue) = mpsc::channel(PIECES_QUEUED_MAX);
-        let parser = tokio::task::spawn_blocking(move || {
-            let read = read_page(Pieces::reader(queue), shape, &mut sink);
-            (sink, read)
-        });
+        let body = answer.body(self.bytes_left).map_err(Stop::from)?;
+        let sink = self.sink.take().ok_or(Stop::Failed)?;
         let before = self.fetcher.bytes();
-        let fed = loop {
-            match body.next().await {
-                Ok(Some(piece)) => {
-                    // The parser wants no more.
-                    if pieces.send(piece).await.is_err() {
-                        break Ok(());
-                    }
-                }
-                Ok(None) => break Ok(()),
-                Err(failure) => break Err(failure),
-            }
-        };
-        drop(pieces);
+        let streamed = stream(body, sink, |queue, sink| {
+            read_page(Pieces::guarded(queue), shape, sink)
+        });
+        let streamed = streamed.await;
         let bytes = self.fetcher.bytes().saturating_sub(before);
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        let (sink, read) = parser.await.map_err(|_panicked| Stop::Failed)?;
+        let Streamed { sink, fed, read } = streamed.ok_or(Stop::Failed)?;
         let full = sink.is_full();
         self.sink = Some(sink);
         match (fed, read) {
@@ -118,6 +104,53 @@ impl<'a> Session<'a> {
             (Ok(()), Ok(_) | Err(_)) => Err(Stop::Failed),
         }
     }
+}
+
+/// What came of a body.
+#[derive(Debug)]
+pub(crate) struct Streamed<S, R> {
+    /// What was given to the parser.
+    pub(crate) sink: S,
+    /// How the body ended, as far as the parser wanted it.
+    pub(crate) fed: Result<(), Failure>,
+    /// What the parser returned.
+    pub(crate) read: R,
+}
+
+/// Reads a body through `read`, which runs on a thread of its own; nothing when that was lost.
+pub(crate) async fn stream<S, R>(
+    mut body: Body,
+    mut sink: S,
+    read: impl FnOnce(mpsc::Receiver<Piece>, &mut S) -> R + Send + 'static,
+) -> Option<Streamed<S, R>>
+where
+    S: Send + 'static,
+    R: Send + 'static,
+{
+    let (pieces, queue) = mpsc::channel(PIECES_QUEUED_MAX);
+    let parser = tokio::task::spawn_blocking(move || {
+        let read = read(queue, &mut sink);
+        (sink, read)
+    });
+    let fed = loop {
+        match body.next().await {
+            Ok(Some(piece)) => {
+                // The parser wants no more.
+                if pieces.send(Ok(piece)).await.is_err() {
+                    break Ok(());
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(failure) => {
+                // Whether the parser still listens changes nothing any more.
+                pieces.send(Err(Cut)).await.ok();
+                break Err(failure);
+            }
+        }
+    };
+    drop(pieces);
+    let (sink, read) = parser.await.ok()?;
+    Some(Streamed { sink, fed, read })
 }
 
 impl From<Failure> for Stop {
@@ -139,11 +172,19 @@ impl From<Failure> for Stop {
     }
 }
 
-/// The parser's end of the queue, as a reader. A queue that is closed early looks like an early end, which is malformed JSON.
-pub(super) struct Pieces {
-    queue: mpsc::Receiver<Bytes>,
+/// A piece of a body, or the sign that it ended before its end: half a name can be another name.
+pub(crate) type Piece = Result<Bytes, Cut>;
+
+/// The body broke off, or passed a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the body ended before its end")]
+pub(crate) struct Cut;
+
+/// The parser's end of the queue, as a reader.
+pub(crate) struct Pieces {
+    queue: mpsc::Receiver<Piece>,
     piece: Bytes,
-    guard: Guard,
+    guard: Option<Guard>,
     /// What ends the reading once the bytes before it are read.
     breach: Option<JsonError>,
     /// What may still come of a byte order mark: nothing once anything else has come.
@@ -151,11 +192,21 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn reader(queue: mpsc::Receiver<Bytes>) -> BufReader<Self> {
+    /// A reader of JSON.
+    pub(crate) fn guarded(queue: mpsc::Receiver<Piece>) -> BufReader<Self> {
+        Self::reader(queue, Some(Guard::default()))
+    }
+
+    /// A reader of what is no JSON.
+    pub(crate) fn plain(queue: mpsc::Receiver<Piece>) -> BufReader<Self> {
+        Self::reader(queue, None)
+    }
+
+    fn reader(queue: mpsc::Receiver<Piece>, guard: Option<Guard>) -> BufReader<Self> {
         let pieces = Self {
             queue,
             piece: Bytes::new(),
-            guard: Guard::default(),
+            guard,
             breach: None,
             mark: BYTE_ORDER_MARK,
         };
@@ -188,16 +239,20 @@ impl Read for Pieces {
             return Err(io::Error::other(breach));
         }
         while self.piece.is_empty() {
-            let Some(mut piece) = self.queue.blocking_recv() else {
+            let Some(piece) = self.queue.blocking_recv() else {
                 return Ok(0);
             };
+            let mut piece = piece.map_err(io::Error::other)?;
             self.pass_over_mark(&mut piece)?;
             self.piece = piece;
         }
         let bytes = self.piece.len().min(buffer.len());
         let mut part = self.piece.split_to(bytes);
         // What stands before a breach is still parsed, however the answer was cut.
-        let (bytes, guarded) = self.guard.feed(&part);
+        let (bytes, guarded) = match &mut self.guard {
+            Some(guard) => guard.feed(&part),
+            None => (bytes, Ok(())),
+        };
         match guarded {
             Err(breach) if bytes == 0 => return Err(io::Error::other(breach)),
             guarded => self.breach = guarded.err(),
@@ -218,11 +273,11 @@ mod tests {
     fn read(pieces: &[&'static [u8]]) -> Option<Vec<u8>> {
         let (sender, queue) = mpsc::channel(8);
         for piece in pieces {
-            sender.try_send(Bytes::from_static(piece)).unwrap();
+            sender.try_send(Ok(Bytes::from_static(piece))).unwrap();
         }
         drop(sender);
         let mut bytes = Vec::new();
-        Pieces::reader(queue).read_to_end(&mut bytes).ok()?;
+        Pieces::guarded(queue).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -253,11 +308,11 @@ mod tests {
         for cut in 0..answer.len() {
             let (first, second) = answer.split_at(cut);
             let (sender, queue) = mpsc::channel(2);
-            sender.try_send(Bytes::copy_from_slice(first)).unwrap();
-            sender.try_send(Bytes::copy_from_slice(second)).unwrap();
+            sender.try_send(Ok(Bytes::copy_from_slice(first))).unwrap();
+            sender.try_send(Ok(Bytes::copy_from_slice(second))).unwrap();
             drop(sender);
             let mut bytes = Vec::new();
-            let read = Pieces::reader(queue).read_to_end(&mut bytes);
+            let read = Pieces::guarded(queue).read_to_end(&mut bytes);
             assert!(read.is_err(), "cut at {cut}");
             assert_eq!(bytes, answer[..before], "cut at {cut}");
         }

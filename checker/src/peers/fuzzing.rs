@@ -47,23 +47,30 @@ pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option
     let (_, shape) = SHAPES.iter().find(|(name, _)| *name == shape)?;
     let (sender, queue) = mpsc::channel(pieces.len().max(1));
     for piece in pieces {
-        sender.try_send(Bytes::copy_from_slice(piece)).ok()?;
+        sender.try_send(Ok(Bytes::copy_from_slice(piece))).ok()?;
     }
     drop(sender);
     let kept = Kept::default();
     let emitter = Emitter::new(Box::new(kept.clone()), STDOUT_BYTES_MAX);
-    let mut sink = Sink::new(emitter, own.clone(), peers_max);
-    let page = read_page(Pieces::reader(queue), shape, &mut sink).ok();
+    let mut sink = Sink::new(emitter, Some(own.clone()), peers_max);
+    let page = read_page(Pieces::guarded(queue), shape, &mut sink).ok();
     sink.finish(PeersOutcome::Complete).ok()?;
-    let printed = std::mem::take(&mut *kept.0.lock().unwrap_or_else(PoisonError::into_inner));
     Some(Reading {
-        printed,
+        printed: kept.take(),
         page: page.map(|page| (page.is_list, page.items, page.next)),
     })
 }
 
+/// What is printed into memory.
 #[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    /// All of it.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

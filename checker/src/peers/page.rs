@@ -18,24 +18,24 @@ const CURSOR_BYTES_MAX: usize = 512;
 
 /// How a family's answers look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Keys through which lists are reached; a list is also taken at the top.
-    pub(super) lists: &'static [&'static str],
-    /// Keys of an element that hold its name.
-    pub(super) names: &'static [&'static str],
+    pub(crate) lists: &'static [&'static str],
+    /// Keys of an element that hold its name, the best first: where several are there, the best counts, in whatever order they come.
+    pub(crate) names: &'static [&'static str],
     /// Keys of an element that hold an object with its name.
-    pub(super) inside: &'static [&'static str],
+    pub(crate) inside: &'static [&'static str],
     /// Keys that mark an element as blocked or suspended.
-    pub(super) shunned: &'static [&'static str],
+    pub(crate) shunned: &'static [&'static str],
     /// Keys at the top that hold the next page's cursor.
-    pub(super) cursors: &'static [&'static str],
+    pub(crate) cursors: &'static [&'static str],
     /// What an object without such a list means.
-    pub(super) without_list: WithoutList,
+    pub(crate) without_list: WithoutList,
 }
 
 /// What an object without a list means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WithoutList {
+pub(crate) enum WithoutList {
     /// That this is no such answer.
     NoAnswer,
     /// That there are no peers.
@@ -44,17 +44,17 @@ pub(super) enum WithoutList {
 
 /// What was read of one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Whether there was a list, or something that stands for an empty one.
-    pub(super) is_list: bool,
+    pub(crate) is_list: bool,
     /// Elements, of whatever kind.
-    pub(super) items: u64,
+    pub(crate) items: u64,
     /// The next page's cursor.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Reads an answer to its end.
-pub(super) fn read_page<R: Read>(
+pub(crate) fn read_page<R: Read>(
     reader: R,
     shape: &'static Shape,
     sink: &mut Sink,
@@ -172,13 +172,13 @@ impl<'de> Visitor<'de> for Level<'_> {
 
 /// What an element of a list says.
 #[derive(Debug, Default)]
-struct Found {
-    name: Option<String>,
+pub(crate) struct Found {
+    pub(crate) name: Option<String>,
     shunned: bool,
 }
 
 /// An element: a text, or an object that holds one.
-struct Element(&'static Shape);
+pub(crate) struct Element(pub(crate) &'static Shape);
 
 impl<'de> DeserializeSeed<'de> for Element {
     type Value = Found;
@@ -203,10 +203,15 @@ impl<'de> Visitor<'de> for Element {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
         let mut found = Found::default();
+        let mut best = usize::MAX;
         while let Some(key) = map.next_key::<String>()? {
             let key = key.as_str();
-            if self.0.names.contains(&key) {
-                found.name = map.next_value::<Scalar>()?.into_text().or(found.name);
+            if let Some(rank) = self.0.names.iter().position(|name| *name == key) {
+                let name = map.next_value::<Scalar>()?.into_text();
+                if name.is_some() && rank <= best {
+                    found.name = name;
+                    best = rank;
+                }
             } else if self.0.inside.contains(&key) {
                 let inner = map.next_value_seed(Self(self.0))?;
                 found.name = inner.name.or(found.name);

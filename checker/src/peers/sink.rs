@@ -1,7 +1,7 @@
 //! Names → `peers` lines: a line as soon as it is full, so that what is in memory doesn't grow with the list.
 //!
 //! In: elements as they were sent. Out: lines within the wire's bounds. Refused: more names or bytes than a check may print; elements that are no
-//! name are counted; the host itself is left out.
+//! name are counted; of peers the host itself is left out.
 
 use protocol::limits::{PEERS_LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{Event, Host, PeersOutcome};
@@ -18,9 +18,9 @@ const NAME_FRAME_BYTES: usize = 3;
 
 /// Where names go.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     emitter: Emitter,
-    own: Host,
+    own: Option<Host>,
     batch: Vec<Host>,
     batch_bytes: usize,
     given: u64,
@@ -32,10 +32,21 @@ pub(super) struct Sink {
 
 /// The sink takes no more: a bound was reached or stdout failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(crate) struct Full;
+
+/// What is left of a sink once all its names were printed.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) emitter: Emitter,
+    /// Elements that were no name.
+    pub(crate) dropped: u64,
+    /// Whether a bound was reached.
+    pub(crate) full: bool,
+}
 
 impl Sink {
-    pub(super) fn new(emitter: Emitter, own: Host, peers_max: u64) -> Self {
+    /// A sink for `peers_max` names, of which `own` is passed over.
+    pub(crate) fn new(emitter: Emitter, own: Option<Host>, peers_max: u64) -> Self {
         Self {
             emitter,
             own,
@@ -50,12 +61,12 @@ impl Sink {
     }
 
     /// Takes an element that was a text.
-    pub(super) fn offer(&mut self, element: &str) -> Result<(), Full> {
+    pub(crate) fn offer(&mut self, element: &str) -> Result<(), Full> {
         let Some(host) = peer_name(element) else {
             self.drop_one();
             return Ok(());
         };
-        if host == self.own {
+        if self.own.as_ref() == Some(&host) {
             return Ok(());
         }
         if self.given >= self.peers_max {
@@ -73,36 +84,46 @@ impl Sink {
     }
 
     /// Counts an element that was no text.
-    pub(super) fn drop_one(&mut self) {
+    pub(crate) fn drop_one(&mut self) {
         self.dropped = self.dropped.saturating_add(1);
     }
 
     /// Whether a bound was reached.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
     /// Names and dropped elements so far.
-    pub(super) fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.given.saturating_add(self.dropped)
     }
 
     /// Prints what is left and how the list ended.
-    pub(super) fn finish(mut self, outcome: PeersOutcome) -> Result<Emitter, Fault> {
-        let flushed = self.flush();
-        let outcome = if self.full || flushed == Err(Full) {
+    pub(crate) fn finish(self, outcome: PeersOutcome) -> Result<Emitter, Fault> {
+        let mut closed = self.close()?;
+        let outcome = if closed.full {
             PeersOutcome::Truncated
         } else {
             outcome
         };
+        closed.emitter.emit(&Event::PeersEnd {
+            outcome,
+            dropped: closed.dropped,
+        })?;
+        Ok(closed.emitter)
+    }
+
+    /// Prints what is left.
+    pub(crate) fn close(mut self) -> Result<Closed, Fault> {
+        let flushed = self.flush();
         if let Some(error) = self.failed {
             return Err(error.into());
         }
-        self.emitter.emit(&Event::PeersEnd {
-            outcome,
+        Ok(Closed {
+            emitter: self.emitter,
             dropped: self.dropped,
-        })?;
-        Ok(self.emitter)
+            full: self.full || flushed == Err(Full),
+        })
     }
 
     fn flush(&mut self) -> Result<(), Full> {
@@ -134,7 +155,8 @@ mod tests {
 
     fn sink(kept: &Kept, bytes_max: u64, peers_max: u64) -> Sink {
         let emitter = Emitter::new(Box::new(kept.clone()), bytes_max);
-        Sink::new(emitter, Host::parse("own.example").unwrap(), peers_max)
+        let own = Host::parse("own.example").unwrap();
+        Sink::new(emitter, Some(own), peers_max)
     }
 
     fn lines(kept: &Kept) -> Vec<usize> {

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use protocol::{Event, PeersOutcome, ProbeReport};
+use protocol::{
+    Event, Host, ListFormat, ListOrder, ListOutcome, ListPath, PeersOutcome, ProbeReport,
+};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::server::{HOST, World, ok, parse, serve, write_order};
+use crate::server::{HOST, World, ok, parse, serve, write_list_order, write_order};
 
 /// Memory that a check may take, all in all; its container has 64 MiB.
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;
@@ -59,6 +61,30 @@ async fn a_check_runs_through_its_egress_directory() {
 }
 
 #[tokio::test]
+async fn a_list_is_read_through_its_egress_directory() {
+    let served = serve(World::empty().with("/l.csv", ok("domain,n\nb.example,1\n")));
+    let directory = served.directory.path();
+    let order = ListOrder {
+        path: ListPath::parse("/l.csv").unwrap(),
+        format: ListFormat::Csv,
+        names_max: 10,
+    };
+    write_list_order(directory, &served.ca_pem, &order);
+    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let events = parse(&output.stdout);
+    let hosts = vec![Host::parse("b.example").unwrap()];
+    let listed = Event::Listed {
+        outcome: ListOutcome::Complete,
+        dropped: 0,
+    };
+    assert_eq!(events[1..3], [Event::Peers { hosts }, listed]);
+    let requests = served.outcome(events).requests;
+    assert_eq!(requests, ["/robots.txt", "/l.csv"]);
+}
+
+#[tokio::test]
 async fn without_an_order_nothing_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(&["--egress", text(directory.path()), HOST]).await;
@@ -77,6 +103,27 @@ async fn wrong_usage_has_its_own_exit_code() {
         &["a.example", "b.example"],
         &["--no-peers", "a.example"],
         &["--probe", "a.example"],
+        &["--list", "/x", "--format", "csv", "a.example"],
+        &["--direct", "--list", "/x", "a.example"],
+        &["--direct", "--format", "csv", "a.example"],
+        &["--direct", "--list", "/x", "--format", "xml", "a.example"],
+        &[
+            "--direct",
+            "--list",
+            "//b.example/x",
+            "--format",
+            "csv",
+            "a.example",
+        ],
+        &[
+            "--direct",
+            "--no-peers",
+            "--list",
+            "/x",
+            "--format",
+            "csv",
+            "a.example",
+        ],
     ] {
         let output = run(arguments).await;
         assert_eq!(output.status.code(), Some(64), "{arguments:?}");

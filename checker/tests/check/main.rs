@@ -11,5 +11,6 @@
 mod binary;
 mod findings;
 mod hostile;
+mod lists;
 mod peers;
 mod server;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use checker::check;
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
+use checker::{check, list};
 use protocol::order::AskPeers;
-use protocol::{Event, Host};
+use protocol::{Event, Host, ListOrder};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -142,6 +142,23 @@ impl World {
 
     /// Runs one check in this process.
     pub(crate) async fn check(self) -> Outcome {
+        let (served, mut fetcher, emitter, kept) = self.begin();
+        check::run(&mut fetcher, emitter, AskPeers::Ask)
+            .await
+            .unwrap();
+        let events = parse(&kept.0.lock().unwrap());
+        served.outcome(events)
+    }
+
+    /// Reads one list in this process.
+    pub(crate) async fn list(self, order: &ListOrder) -> Outcome {
+        let (served, mut fetcher, emitter, kept) = self.begin();
+        list::run(&mut fetcher, emitter, order).await.unwrap();
+        let events = parse(&kept.0.lock().unwrap());
+        served.outcome(events)
+    }
+
+    fn begin(self) -> (Served, Fetcher, Emitter, Kept) {
         let limits = self.limits;
         let served = serve(self);
         let kept = Kept::default();
@@ -149,7 +166,7 @@ impl World {
             instant: tokio::time::Instant::now(),
             wall: SystemTime::UNIX_EPOCH,
         };
-        let mut fetcher = Fetcher::new(
+        let fetcher = Fetcher::new(
             Way::Socket(&served.socket()),
             &Host::parse(HOST).unwrap(),
             "https://census.example",
@@ -159,11 +176,7 @@ impl World {
         )
         .unwrap();
         let emitter = Emitter::new(Box::new(kept.clone()), limits.stdout_bytes);
-        check::run(&mut fetcher, emitter, AskPeers::Ask)
-            .await
-            .unwrap();
-        let events = parse(&kept.0.lock().unwrap());
-        served.outcome(events)
+        (served, fetcher, emitter, kept)
     }
 }
 
@@ -414,6 +427,14 @@ fn acceptor(certificate: Certificate) -> (TlsAcceptor, String) {
 /// Writes what the gateway lays beside the socket.
 pub(crate) fn write_order(directory: &Path, ca_pem: &str, peers: &str) {
     let order = format!(r#"{{"contact":"https://census.example","peers":"{peers}"}}"#);
+    std::fs::write(directory.join("order.json"), order).unwrap();
+    std::fs::write(directory.join("ca.pem"), ca_pem).unwrap();
+}
+
+/// The same for a list.
+pub(crate) fn write_list_order(directory: &Path, ca_pem: &str, list: &ListOrder) {
+    let list = serde_json::to_string(list).unwrap();
+    let order = format!(r#"{{"contact":"https://census.example","peers":"skip","list":{list}}}"#);
     std::fs::write(directory.join("order.json"), order).unwrap();
     std::fs::write(directory.join("ca.pem"), ca_pem).unwrap();
 }

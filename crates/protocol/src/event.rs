@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Host;
 use crate::limits;
+use crate::list::{ListOutcome, UnlistedReason};
 
 /// One line of a checker's stdout: an object with exactly one key. Unknown keys are a breach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
-    /// Names that the host lists, after `alive` only: at most [`limits::PEERS_PER_LINE_MAX`].
+    /// Names that the host lists, after `alive`, or in list mode before `listed`: at most [`limits::PEERS_PER_LINE_MAX`].
     Peers {
         /// In canonical form.
         hosts: Vec<Host>,
@@ -66,6 +67,29 @@ pub enum Event {
         outcome: PeersOutcome,
         /// Elements that were no host name.
         dropped: u64,
+    },
+    /// List mode: lines of the public suffix list, without their ends, before `listed`: at most [`limits::SUFFIX_LINES_PER_LINE_MAX`].
+    SuffixLines {
+        /// Each at most [`limits::SUFFIX_LINE_BYTES_MAX`] bytes, without control characters but tabs.
+        lines: Vec<String>,
+    },
+    /// List mode: the list was read. No verdict.
+    Listed {
+        /// How far.
+        outcome: ListOutcome,
+        /// Elements that were no host name.
+        dropped: u64,
+    },
+    /// List mode: there is no list this time. What came of it before counts for nothing. No verdict.
+    Unlisted {
+        /// What was the matter.
+        reason: UnlistedReason,
+        /// HTTP status, where one was the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Where it pointed, with `elsewhere` and `bad_redirect`: a host name, or at most [`limits::TEXT_BYTES_MAX`] bytes of escaped text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
     },
     /// The last line.
     Done {
@@ -209,21 +233,35 @@ impl Event {
                         .as_ref()
                         .is_none_or(|version| version.len() <= limits::SOFTWARE_BYTES_MAX)
             }
-            Self::Dead { reason, to, .. } => {
-                reason.is_said_by_checker()
-                    && to
-                        .as_ref()
-                        .is_none_or(|to| to.len() <= limits::TEXT_BYTES_MAX + 60)
-            }
+            Self::Dead { reason, to, .. } => reason.is_said_by_checker() && is_target(to.as_ref()),
+            Self::Unlisted { to, .. } => is_target(to.as_ref()),
             Self::Peers { hosts } => hosts.len() <= limits::PEERS_PER_LINE_MAX,
+            Self::SuffixLines { lines } => {
+                lines.len() <= limits::SUFFIX_LINES_PER_LINE_MAX
+                    && lines.iter().all(|line| is_suffix_line(line))
+            }
             Self::Moved { .. }
             | Self::OptedOut {}
             | Self::Gone {}
             | Self::Refused { .. }
             | Self::PeersEnd { .. }
+            | Self::Listed { .. }
             | Self::Done { .. } => true,
         }
     }
+}
+
+/// Whether a redirect's target is within its bound: a host name, or a text that was cut.
+fn is_target(to: Option<&String>) -> bool {
+    to.is_none_or(|to| to.len() <= limits::TEXT_BYTES_MAX + 60)
+}
+
+/// Whether a text can be a line of the public suffix list on the wire: within its bound, and one line wherever it is written to.
+pub fn is_suffix_line(line: &str) -> bool {
+    line.len() <= limits::SUFFIX_LINE_BYTES_MAX
+        && line
+            .chars()
+            .all(|letter| letter == '\t' || !letter.is_control())
 }
 
 #[cfg(test)]
@@ -272,5 +310,41 @@ mod tests {
             let event = parse(&format!(r#"{{"dead":{{"reason":"{reason}"}}}}"#)).unwrap();
             assert!(!event.is_within_bounds(), "{reason}");
         }
+    }
+
+    #[test]
+    fn the_events_of_lists_are_bounded() {
+        let event = parse(r#"{"listed":{"outcome":"complete","dropped":0}}"#);
+        assert!(event.unwrap().is_within_bounds());
+        let event = parse(r#"{"unlisted":{"reason":"status","status":404}}"#);
+        assert!(event.unwrap().is_within_bounds());
+        for line in [
+            r#"{"listed":{"outcome":"failed","dropped":0}}"#,
+            r#"{"listed":{"outcome":"complete","dropped":0,"state":"alive"}}"#,
+            r#"{"unlisted":{"reason":"dead"}}"#,
+            r#"{"suffix_lines":{"lines":[7]}}"#,
+        ] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+        let check = |lines: Vec<String>, expect: bool| {
+            assert_eq!(Event::SuffixLines { lines }.is_within_bounds(), expect);
+        };
+        check(vec![String::new(); limits::SUFFIX_LINES_PER_LINE_MAX], true);
+        check(
+            vec![String::new(); limits::SUFFIX_LINES_PER_LINE_MAX + 1],
+            false,
+        );
+        check(vec!["x".repeat(limits::SUFFIX_LINE_BYTES_MAX)], true);
+        check(vec!["x".repeat(limits::SUFFIX_LINE_BYTES_MAX + 1)], false);
+        check(vec!["//\tx".to_owned()], true);
+        check(vec!["com\nevil".to_owned()], false);
+        check(vec!["com\revil".to_owned()], false);
+        let to = Some("x".repeat(limits::TEXT_BYTES_MAX + 61));
+        let event = Event::Unlisted {
+            reason: UnlistedReason::BadRedirect,
+            status: None,
+            to,
+        };
+        assert!(!event.is_within_bounds());
     }
 }

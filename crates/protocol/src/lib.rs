@@ -14,6 +14,7 @@ pub mod event;
 pub mod host;
 pub mod limits;
 pub mod line;
+pub mod list;
 pub mod order;
 pub mod probe;
 
@@ -22,5 +23,6 @@ pub use escape::{escaped, is_shown_safely};
 pub use event::{DeadReason, Event, PeersOutcome, Private};
 pub use host::{Host, HostError, canonical_name};
 pub use line::parse_line;
+pub use list::{ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
 pub use order::CheckOrder;
 pub use probe::ProbeReport;

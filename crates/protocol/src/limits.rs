@@ -57,6 +57,22 @@ pub const NODEINFO_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Decoded bytes of all peers answers of a check.
 pub const PEERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Decoded bytes of a public list. The largest that are read hold whole records of 30 000 servers, some 20 MiB; what goes over the wire is bounded by
+/// [`EGRESS_BYTES_DOWN_MAX`], so the largest have to be compressed.
+pub const LIST_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Bytes of a list's path with its query: queries of those who answer `GraphQL` take some hundred.
+pub const LIST_PATH_BYTES_MAX: usize = 1024;
+
+/// Bytes of one line of the public suffix list. Its longest comment has some 250.
+pub const SUFFIX_LINE_BYTES_MAX: usize = 1024;
+
+/// Bytes of all its lines, ends included; the list of 2026 has 0.33 MiB.
+pub const SUFFIX_TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Its lines in one line of the wire. In bytes the bound is [`PEERS_LINE_BYTES_MAX`].
+pub const SUFFIX_LINES_PER_LINE_MAX: usize = 1000;
+
 /// Depth of arrays and objects in any JSON that a host sends.
 pub const JSON_DEPTH_MAX: usize = 64;
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::list::ListOrder;
+
 /// The content of `order.json` in a check's egress directory.
 ///
 /// A launch request carries a check id and a host and nothing else, so that no request can change a container; what a check should ask for
@@ -13,6 +15,10 @@ pub struct CheckOrder {
     pub contact: String,
     /// Whether to ask for peers after `alive`.
     pub peers: AskPeers,
+    /// The list that is wanted instead of a check. Left out where none is, so that an order for a check reads as it did before there were lists; a
+    /// checker or a gateway that knows no lists refuses one with it, and nothing is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListOrder>,
 }
 
 /// Whether a check asks for peers.
@@ -23,4 +29,57 @@ pub enum AskPeers {
     Ask,
     /// This time only the finding is wanted; the outcome is `none`.
     Skip,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::{ListFormat, ListPath};
+
+    /// The order as it was before there were lists: what a former checker or gateway takes.
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only whether it is taken matters")]
+    struct FormerOrder {
+        contact: String,
+        peers: AskPeers,
+    }
+
+    #[test]
+    fn a_former_program_takes_an_order_for_a_check_and_refuses_one_for_a_list() {
+        let mut order = CheckOrder {
+            contact: "a".to_owned(),
+            peers: AskPeers::Skip,
+            list: None,
+        };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
+        assert!(serde_json::from_str::<FormerOrder>(&text).is_ok());
+        order.list = Some(ListOrder {
+            path: ListPath::parse("/x").unwrap(),
+            format: ListFormat::Csv,
+            names_max: 7,
+        });
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(
+            text,
+            r#"{"contact":"a","peers":"skip","list":{"path":"/x","format":"csv","names_max":7}}"#
+        );
+        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
+        assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
+    }
+
+    #[test]
+    fn an_order_for_what_is_unknown_is_refused() {
+        for list in [
+            r#"{"path":"//evil.example","format":"csv","names_max":7}"#,
+            r#"{"path":"/x","format":"xml","names_max":7}"#,
+            r#"{"path":"/x","format":"csv","names_max":-1}"#,
+            r#"{"path":"/x","format":"csv"}"#,
+            r#"{"path":"/x","format":"csv","names_max":7,"host":"b.example"}"#,
+        ] {
+            let text = format!(r#"{{"contact":"a","peers":"skip","list":{list}}}"#);
+            assert!(serde_json::from_str::<CheckOrder>(&text).is_err(), "{list}");
+        }
+    }
 }

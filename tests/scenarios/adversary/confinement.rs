@@ -84,6 +84,7 @@ impl Starter {
         let order = CheckOrder {
             contact: format!("adversary {order}"),
             peers: AskPeers::Skip,
+            list: None,
         };
         let opened = self
             .gateway

@@ -8,7 +8,7 @@ use protocol::{Event, Host, PeersOutcome};
 fn read(document: &[u8], shape: &'static Shape) -> (Option<Page>, String, u64) {
     let kept = Kept::default();
     let emitter = Emitter::new(Box::new(kept.clone()), 1 << 24);
-    let mut sink = Sink::new(emitter, Host::parse("own.example").unwrap(), 1000);
+    let mut sink = Sink::new(emitter, Some(Host::parse("own.example").unwrap()), 1000);
     let page = read_page(document, shape, &mut sink).ok();
     sink.finish(PeersOutcome::Complete).unwrap();
     let mut names = Vec::new();

@@ -126,6 +126,7 @@ pub(crate) fn order() -> CheckOrder {
     CheckOrder {
         contact: "https://census.example/".to_owned(),
         peers: AskPeers::Ask,
+        list: None,
     }
 }
 

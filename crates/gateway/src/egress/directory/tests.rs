@@ -146,6 +146,7 @@ impl Bench {
             order: CheckOrder {
                 contact: "https://census.example/".to_owned(),
                 peers: AskPeers::Ask,
+                list: None,
             },
             wish: Wish::default(),
         };

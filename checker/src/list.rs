@@ -1,0 +1,167 @@
+//! List mode: one public list of one host, instead of a check.
+//!
+//! In: a fetcher and the order for a list. Out: `hello`, names as `peers` lines or the lines of a suffix list, then `listed` or `unlisted`, and
+//! `done`. Refused: what robots.txt forbids; redirects to another host, which are told and not followed; pages for people; everything over the
+//! bounds. An element that is no name is counted. Nothing here judges the host.
+
+mod csv;
+mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod suffixes;
+mod text;
+
+use protocol::{Event, ListFormat, ListOrder, ListOutcome, UnlistedReason, limits};
+
+use crate::check::{Fault, NoRules, VERSION, robots};
+use crate::emit::Emitter;
+use crate::fetch::{Accept, Body, Failure, Fetcher};
+use crate::peers::feed::{Streamed, stream};
+use crate::peers::sink::{Closed, Sink};
+use format::read_names;
+use suffixes::{TextSink, read_suffixes};
+
+/// Why what was read is no list of its format. What there is to tell of it, its elements, is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no list of that format")]
+pub(crate) struct NotAList;
+
+/// Reads one list and prints its events, `hello` first and `done` last.
+///
+/// # Errors
+/// When stdout fails; whatever the host does is told as an event.
+pub async fn run(
+    fetcher: &mut Fetcher,
+    mut emitter: Emitter,
+    order: &ListOrder,
+) -> Result<(), Fault> {
+    emitter.emit(&Event::Hello {
+        protocol: limits::PROTOCOL_VERSION,
+        checker: VERSION.to_owned(),
+    })?;
+    let (mut emitter, end) = match open(fetcher, order).await {
+        Ok(body) => read(body, emitter, fetcher, order).await?,
+        Err(unlisted) => (emitter, unlisted),
+    };
+    emitter.emit(&end)?;
+    emitter.emit(&Event::Done {
+        requests: fetcher.requests(),
+        bytes: fetcher.bytes(),
+        millis: fetcher.millis(),
+    })?;
+    Ok(())
+}
+
+/// The list's body, or why there is none.
+async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
+    let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
+        NoRules::Unavailable(status) => unlisted(UnlistedReason::RobotsUnavailable, status, None),
+        NoRules::Failed(failure) => of_failure(failure),
+    })?;
+    fetcher.obey(rules);
+
+    let ask = fetcher.ask_for(order.path.as_str());
+    let mut ask = ask.map_err(|_no_url| unlisted(UnlistedReason::NotAList, None, None))?;
+    ask.accept = match order.format {
+        ListFormat::Json | ListFormat::Ndjson => Accept::Json,
+        ListFormat::Lines | ListFormat::Csv | ListFormat::Suffixes => Accept::Text,
+    };
+    let answer = fetcher.get(ask).await.map_err(of_failure)?;
+    if answer.status != 200 || answer.challenge {
+        let status = Some(answer.status);
+        return Err(unlisted(UnlistedReason::Status, status, None));
+    }
+    if answer.is_html {
+        return Err(unlisted(UnlistedReason::NotAList, None, None));
+    }
+    answer.body(fetcher.limits().list_bytes).map_err(of_failure)
+}
+
+/// Reads the body to its end or to a bound; gives the emitter back and the event that ends the list.
+async fn read(
+    body: Body,
+    emitter: Emitter,
+    fetcher: &Fetcher,
+    order: &ListOrder,
+) -> Result<(Emitter, Event), Fault> {
+    let format = order.format;
+    let (closed, fed, read) = if format == ListFormat::Suffixes {
+        let sink = TextSink::new(emitter);
+        let streamed = stream(body, sink, read_suffixes).await;
+        let Streamed { sink, fed, read } = streamed.ok_or(Fault::ReaderLost)?;
+        (sink.close()?, fed, read)
+    } else {
+        let names_max = u64::from(order.names_max).min(fetcher.limits().peers);
+        let sink = Sink::new(emitter, None, names_max);
+        let streamed = stream(body, sink, move |queue, sink| {
+            read_names(format, queue, sink)
+        });
+        let streamed = streamed.await;
+        let Streamed { sink, fed, read } = streamed.ok_or(Fault::ReaderLost)?;
+        (sink.close()?, fed, read)
+    };
+    let Closed {
+        emitter,
+        dropped,
+        full,
+    } = closed;
+    Ok((emitter, ended(fed, read, dropped, full)))
+}
+
+/// How a list ended whose body was read.
+fn ended(fed: Result<(), Failure>, read: Result<(), NotAList>, dropped: u64, full: bool) -> Event {
+    let listed = |outcome| Event::Listed { outcome, dropped };
+    match (fed, read) {
+        _ if full => listed(ListOutcome::Truncated),
+        (Err(Failure::TooLarge | Failure::Deadline), _) => listed(ListOutcome::Truncated),
+        (Err(failure), _) => of_failure(failure),
+        (Ok(()), Err(NotAList)) => unlisted(UnlistedReason::NotAList, None, None),
+        (Ok(()), Ok(())) => listed(ListOutcome::Complete),
+    }
+}
+
+/// Why there is no list, for what came instead of an answer.
+fn of_failure(failure: Failure) -> Event {
+    let plain = |reason| unlisted(reason, None, None);
+    match failure {
+        Failure::Disallowed => plain(UnlistedReason::Disallowed),
+        Failure::Moved(to) | Failure::Temporary(to) => {
+            unlisted(UnlistedReason::Elsewhere, None, Some(to.to_string()))
+        }
+        Failure::BadRedirect(to) => unlisted(UnlistedReason::BadRedirect, None, to),
+        // With no more requests to make it was sent from page to page.
+        Failure::RedirectToSelf | Failure::RedirectLoop | Failure::Requests => {
+            plain(UnlistedReason::RedirectLoop)
+        }
+        Failure::Tls => plain(UnlistedReason::Tls),
+        // Before a body is read no bound of it can be passed.
+        Failure::Http | Failure::BrokenOff | Failure::TooLarge => plain(UnlistedReason::Http),
+        Failure::Timeout | Failure::Deadline => plain(UnlistedReason::Timeout),
+        Failure::Encoding => plain(UnlistedReason::Encoding),
+    }
+}
+
+fn unlisted(reason: UnlistedReason, status: Option<u16>, to: Option<String>) -> Event {
+    Event::Unlisted { reason, status, to }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use protocol::ListPath;
+    use url::Url;
+
+    proptest! {
+        /// The invariant of [`ListPath`], asked of the parser that addresses are really made with.
+        #[test]
+        fn no_path_of_an_order_leads_off_its_host(text in "/[/\\\\@:#?.a \t\n%5c\u{e9}-]{0,12}") {
+            if let Ok(path) = ListPath::parse(&text) {
+                let origin = Url::parse("https://a.example/").unwrap();
+                let url = origin.join(path.as_str()).unwrap();
+                prop_assert_eq!(url.origin(), origin.origin());
+                prop_assert_eq!(url.username(), "");
+                prop_assert_eq!(url.fragment(), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The way in for the fuzz target `lists`: a body in pieces → what was printed of it. Compiled for it alone.
+
+use bytes::Bytes;
+use protocol::ListFormat;
+use protocol::limits::STDOUT_BYTES_MAX;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::format::read_names;
+use super::suffixes::{TextSink, read_suffixes};
+use crate::emit::Emitter;
+use crate::peers::feed::{Cut, Piece};
+use crate::peers::fuzzing::Kept;
+use crate::peers::sink::Sink;
+
+/// What a body came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Lines as they go to stdout, but for the last ones.
+    pub printed: Vec<u8>,
+    /// Whether it was a list of that format.
+    pub is_list: bool,
+    /// Elements that were no name.
+    pub dropped: u64,
+    /// Whether a bound was reached.
+    pub full: bool,
+}
+
+/// How the body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Where it should.
+    Whole,
+    /// It breaks off.
+    Cut,
+}
+
+/// Reads a body that comes in `pieces` through the very reader that list mode has; at most `names_max` names are taken. `None` when stdout fails.
+pub fn read(format: ListFormat, pieces: &[&[u8]], end: End, names_max: u64) -> Option<Reading> {
+    let queue = queued(pieces, end)?;
+    let kept = Kept::default();
+    let emitter = Emitter::new(Box::new(kept.clone()), STDOUT_BYTES_MAX);
+    let (is_list, closed) = if format == ListFormat::Suffixes {
+        let mut sink = TextSink::new(emitter);
+        (read_suffixes(queue, &mut sink).is_ok(), sink.close().ok()?)
+    } else {
+        let mut sink = Sink::new(emitter, None, names_max);
+        let is_list = read_names(format, queue, &mut sink).is_ok();
+        (is_list, sink.close().ok()?)
+    };
+    Some(Reading {
+        printed: kept.take(),
+        is_list,
+        dropped: closed.dropped,
+        full: closed.full,
+    })
+}
+
+fn queued(pieces: &[&[u8]], end: End) -> Option<Receiver<Piece>> {
+    let (sender, queue) = channel(pieces.len().saturating_add(1));
+    for piece in pieces {
+        sender.try_send(Ok(Bytes::copy_from_slice(piece))).ok()?;
+    }
+    if end == End::Cut {
+        sender.try_send(Err(Cut)).ok()?;
+    }
+    Some(queue)
+}

@@ -1,0 +1,358 @@
+//! List mode: a public list of each format, and hosts that mean harm. None of them makes it say anything that could be a verdict.
+
+use std::time::{Duration, Instant};
+
+use protocol::{Event, ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
+
+use crate::server::{Outcome, Reply, World, answer, gzip, ok, redirect};
+
+const PATH: &str = "/list?all=1";
+
+fn order(format: ListFormat) -> ListOrder {
+    ListOrder {
+        path: ListPath::parse(PATH).unwrap(),
+        format,
+        names_max: 250_000,
+    }
+}
+
+fn plain(body: &[u8]) -> Reply {
+    answer("200 OK", &["content-type: text/plain"], body)
+}
+
+fn world(reply: Reply) -> World {
+    World::empty().with(PATH, reply)
+}
+
+/// The names and the finding, after making sure that nothing else was said.
+fn told(outcome: &Outcome) -> (String, Event) {
+    let [Event::Hello { .. }, inner @ .., finding, Event::Done { .. }] = &outcome.events[..] else {
+        panic!("{:?}", outcome.events);
+    };
+    let is_finding = matches!(finding, Event::Listed { .. } | Event::Unlisted { .. });
+    assert!(is_finding, "{finding:?}");
+    let mut names = Vec::new();
+    for event in inner {
+        match event {
+            Event::Peers { hosts } => names.extend(hosts.iter().map(ToString::to_string)),
+            Event::SuffixLines { lines } => names.extend(lines.iter().cloned()),
+            other => panic!("{other:?}"),
+        }
+    }
+    (names.join(" "), finding.clone())
+}
+
+fn listed(outcome: ListOutcome, dropped: u64) -> Event {
+    Event::Listed { outcome, dropped }
+}
+
+fn unlisted(reason: UnlistedReason) -> Event {
+    Event::Unlisted {
+        reason,
+        status: None,
+        to: None,
+    }
+}
+
+async fn check(world: World, format: ListFormat, names: &str, finding: Event) -> Outcome {
+    let start = Instant::now();
+    let outcome = world.list(&order(format)).await;
+    assert_eq!(told(&outcome), (names.to_owned(), finding));
+    assert!(start.elapsed() < Duration::from_secs(15));
+    outcome
+}
+
+#[tokio::test]
+async fn robots_is_asked_first_and_then_the_list_alone() {
+    let world = World::of("mastodon")
+        .with(PATH, plain(b"b.example\nc.example\n"))
+        .with("/api/v1/instance/peers", ok(r#"["x.example"]"#));
+    let complete = listed(ListOutcome::Complete, 0);
+    let outcome = check(world, ListFormat::Lines, "b.example c.example", complete).await;
+    assert_eq!(outcome.requests, ["/robots.txt", PATH]);
+}
+
+#[tokio::test]
+async fn each_format_is_read() {
+    let complete = listed(ListOutcome::Complete, 1);
+    for (format, body) in [
+        (ListFormat::Lines, "# c\nb.example\n-\na.example\n"),
+        (
+            ListFormat::Json,
+            r#"{"pods":[{"host":"b.example","name":"B"},7,{"domain":"a.example"}]}"#,
+        ),
+        (
+            ListFormat::Ndjson,
+            "\"b.example\"\n{}\n{\"host\":\"a.example\"}\n",
+        ),
+        (ListFormat::Csv, "n,domain\n1,b.example\n2\n3,a.example\n"),
+    ] {
+        // The list's own host is a name like any other.
+        check(
+            world(plain(body.as_bytes())),
+            format,
+            "b.example a.example",
+            complete.clone(),
+        )
+        .await;
+        let reply = answer(
+            "200 OK",
+            &["content-encoding: gzip"],
+            &gzip(body.as_bytes()),
+        );
+        check(
+            world(reply),
+            format,
+            "b.example a.example",
+            complete.clone(),
+        )
+        .await;
+    }
+    let text = "// ===BEGIN ICANN DOMAINS===\r\n\ncom\n*.ck\n!www.ck\n\u{440}\u{444}";
+    let lines = "// ===BEGIN ICANN DOMAINS===  com *.ck !www.ck \u{440}\u{444}";
+    let complete = listed(ListOutcome::Complete, 0);
+    check(
+        world(plain(text.as_bytes())),
+        ListFormat::Suffixes,
+        lines,
+        complete,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_robots_forbids_is_not_asked_for() {
+    let robots = |status: &str, body: &[u8]| {
+        world(plain(b"b.example")).with("/robots.txt", answer(status, &[], body))
+    };
+    for body in [
+        &b"User-agent: *\nDisallow: /list"[..],
+        b"User-agent: Fedicensus\nDisallow: /",
+        b"User-agent: *\nDisallow: /*?all=",
+    ] {
+        let expect = unlisted(UnlistedReason::Disallowed);
+        let outcome = check(robots("200 OK", body), ListFormat::Lines, "", expect).await;
+        assert_eq!(outcome.requests, ["/robots.txt"]);
+    }
+    let expect = Event::Unlisted {
+        reason: UnlistedReason::RobotsUnavailable,
+        status: Some(503),
+        to: None,
+    };
+    let outcome = check(robots("503 Oh", b""), ListFormat::Lines, "", expect).await;
+    assert_eq!(outcome.requests, ["/robots.txt"]);
+}
+
+#[tokio::test]
+async fn redirects_are_followed_within_the_host_alone() {
+    let here = redirect("302 Found", "/v2/list");
+    let moved = world(here.clone()).with("/v2/list", plain(b"b.example"));
+    let complete = listed(ListOutcome::Complete, 0);
+    check(moved, ListFormat::Lines, "b.example", complete).await;
+    let robots = answer("200 OK", &[], b"User-agent: *\nDisallow: /v2/");
+    let forbidden = world(here)
+        .with("/v2/list", plain(b"b.example"))
+        .with("/robots.txt", robots);
+    check(
+        forbidden,
+        ListFormat::Lines,
+        "",
+        unlisted(UnlistedReason::Disallowed),
+    )
+    .await;
+    for status in ["301 Moved", "302 Found", "307 Oh", "308 Oh"] {
+        let elsewhere = world(redirect(status, "https://b.example/list"));
+        let expect = Event::Unlisted {
+            reason: UnlistedReason::Elsewhere,
+            status: None,
+            to: Some("b.example".to_owned()),
+        };
+        let outcome = check(elsewhere, ListFormat::Lines, "", expect).await;
+        assert_eq!(outcome.requests.len(), 2);
+    }
+    let expect = Event::Unlisted {
+        reason: UnlistedReason::BadRedirect,
+        status: None,
+        to: Some("https://127.0.0.1/".to_owned()),
+    };
+    check(
+        world(redirect("302 F", "https://127.0.0.1/")),
+        ListFormat::Lines,
+        "",
+        expect,
+    )
+    .await;
+    let expect = unlisted(UnlistedReason::RedirectLoop);
+    check(
+        world(redirect("302 F", PATH)),
+        ListFormat::Lines,
+        "",
+        expect,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_told_so() {
+    for status in [404, 410, 403, 500, 204] {
+        let reply = answer(&format!("{status} Oh"), &[], b"");
+        let expect = Event::Unlisted {
+            reason: UnlistedReason::Status,
+            status: Some(status),
+            to: None,
+        };
+        check(world(reply), ListFormat::Lines, "", expect).await;
+    }
+    let no_list = unlisted(UnlistedReason::NotAList);
+    let page = answer(
+        "200 OK",
+        &["content-type: Text/HTML; charset=utf-8"],
+        b"b.example\n",
+    );
+    check(world(page), ListFormat::Lines, "", no_list.clone()).await;
+    for body in [
+        r#"{"error":"x"}"#,
+        "<html>",
+        "b.example",
+        &"[".repeat(100_000),
+    ] {
+        check(
+            world(plain(body.as_bytes())),
+            ListFormat::Json,
+            "",
+            no_list.clone(),
+        )
+        .await;
+    }
+    for line in [
+        "x".repeat(1025),
+        "com\u{1b}[2J".to_owned(),
+        "\u{0}".to_owned(),
+    ] {
+        check(
+            world(plain(line.as_bytes())),
+            ListFormat::Suffixes,
+            "",
+            no_list.clone(),
+        )
+        .await;
+    }
+    check(
+        world(plain(b"com\n\xff")),
+        ListFormat::Suffixes,
+        "com",
+        no_list,
+    )
+    .await;
+    let reply = answer("200 OK", &["content-encoding: br"], b"b.example");
+    let expect = unlisted(UnlistedReason::Encoding);
+    check(world(reply), ListFormat::Lines, "", expect.clone()).await;
+    let reply = answer("200 OK", &["content-encoding: gzip, gzip"], b"b.example");
+    check(world(reply), ListFormat::Lines, "", expect).await;
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_no_list_and_its_half_name_no_name() {
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nb.example\nmastodon.exam".to_vec();
+    let http = unlisted(UnlistedReason::Http);
+    check(
+        world(Reply::Raw(broken)),
+        ListFormat::Lines,
+        "b.example",
+        http,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn bounds_truncate_a_list_and_keep_what_was_read() {
+    let truncated = listed(ListOutcome::Truncated, 0);
+    let body = b"b.example\nc.example\nd.example\n";
+    let few = ListOrder {
+        names_max: 2,
+        ..order(ListFormat::Lines)
+    };
+    let outcome = world(plain(body)).list(&few).await;
+    assert_eq!(
+        told(&outcome),
+        ("b.example c.example".to_owned(), truncated.clone())
+    );
+    let none = ListOrder {
+        names_max: 0,
+        ..few
+    };
+    let outcome = world(plain(body)).list(&none).await;
+    assert_eq!(told(&outcome), (String::new(), truncated.clone()));
+    let short = world(plain(body)).limits(|limits| limits.list_bytes = 15);
+    check(short, ListFormat::Lines, "b.example", truncated.clone()).await;
+    let head = b"HTTP/1.1 200 OK\r\n\r\nb.example\n".to_vec();
+    let drip = Reply::Drip(head, b"c".to_vec(), Duration::from_millis(20));
+    let slow = world(drip).limits(|limits| limits.whole = Duration::from_millis(700));
+    check(slow, ListFormat::Lines, "b.example", truncated).await;
+}
+
+#[tokio::test]
+async fn endless_lists_end_at_their_bound() {
+    let bytes_max = 1024 * 1024;
+    let bomb = gzip(&vec![b'x'; 2 * 1024 * 1024]);
+    let endless = || {
+        let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+        Reply::Endless(head, vec![b'x'; 64 * 1024])
+    };
+    let short = |reply| world(reply).limits(|limits| limits.list_bytes = bytes_max);
+    for (format, dropped) in [
+        (ListFormat::Lines, 1),
+        (ListFormat::Ndjson, 1),
+        (ListFormat::Csv, 0),
+    ] {
+        let expect = listed(ListOutcome::Truncated, dropped);
+        let outcome = check(short(endless()), format, "", expect.clone()).await;
+        assert_eq!(decoded_bytes(&outcome), bytes_max);
+        let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
+        check(short(reply), format, "", expect).await;
+    }
+    let no_list = unlisted(UnlistedReason::NotAList);
+    for format in [ListFormat::Json, ListFormat::Suffixes] {
+        check(short(endless()), format, "", no_list.clone()).await;
+    }
+}
+
+/// Some twenty KiB on the wire.
+#[tokio::test]
+async fn a_gzip_bomb_ends_after_32_mib() {
+    let bomb = gzip(&vec![b' '; 33 * 1024 * 1024]);
+    let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
+    let truncated = listed(ListOutcome::Truncated, 0);
+    let outcome = check(world(reply), ListFormat::Json, "", truncated).await;
+    assert_eq!(decoded_bytes(&outcome), 32 * 1024 * 1024);
+}
+
+fn decoded_bytes(outcome: &Outcome) -> u64 {
+    let Some(Event::Done { bytes, .. }) = outcome.events.last() else {
+        panic!("{:?}", outcome.events);
+    };
+    *bytes
+}
+
+#[tokio::test]
+async fn a_suffix_list_has_a_bound_of_its_own() {
+    let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+    let endless = Reply::Endless(head, b"com\n".repeat(1000));
+    let outcome = world(endless).list(&order(ListFormat::Suffixes)).await;
+    let (lines, finding) = told(&outcome);
+    assert_eq!(finding, listed(ListOutcome::Truncated, 0));
+    assert_eq!(lines.len() + 1, 2 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_million_names_are_cut_to_a_quarter_million() {
+    let names: Vec<String> = (0..1_000_000)
+        .map(|number| format!("h{number}.example"))
+        .collect();
+    let outcome = world(plain(names.join("\n").as_bytes()))
+        .list(&order(ListFormat::Lines))
+        .await;
+    let (told, finding) = told(&outcome);
+    assert_eq!(finding, listed(ListOutcome::Truncated, 0));
+    assert!(told == names[..250_000].join(" "), "other names were told");
+}
