@@ -154,6 +154,8 @@ fn csv_is_read_by_its_header_or_from_its_first_column() {
     check("url,n\nhttps://a.example/,1\n", "a.example", 1);
     check("domain\n\"a.example\nb.example\n", "", 1);
     check("", "", 0);
+    // Only one byte order mark is passed over, and a second one is no part of a header.
+    check("\u{feff}\u{feff}domain\na.example\n", "a.example", 1);
     let long = format!(
         "n,domain\n{0},a.example\n1,{0}\n2,b.example\n",
         "x".repeat(5000)
