@@ -18,7 +18,7 @@ use crate::step::{Outcome, output, passes, say, target_folder};
 pub(crate) const RUNS: u64 = 10_000;
 
 /// Targets that do much in one execution, and the part of the executions that they get.
-const SLOW: [(&str, u64); 2] = [("peers", 10), ("suffix_list", 20)];
+const SLOW: [(&str, u64); 3] = [("lists", 10), ("peers", 10), ("suffix_list", 20)];
 
 /// Longest input in bytes. Longer ones are found by no chance, only executed slower; the bounds that lie beyond have tests of their own.
 const INPUT_BYTES_MAX: u32 = 4096;

@@ -215,21 +215,21 @@ impl Pieces {
 }
 
 impl Pieces {
-    /// A server may cut its answer anywhere, within the mark as well.
-    fn pass_over_mark(&mut self, piece: &mut Bytes) -> io::Result<()> {
+    /// A server may cut its answer anywhere, within the mark as well. Half a mark belongs to the text, whatever it is there.
+    fn pass_over_mark(&mut self, piece: &mut Bytes) {
         while let (Some((wanted, rest)), Some(byte)) = (self.mark.split_first(), piece.first()) {
             if byte != wanted {
-                // Half a mark is no text.
-                if self.mark.len() < BYTE_ORDER_MARK.len() {
-                    return Err(io::ErrorKind::InvalidData.into());
+                let seen = BYTE_ORDER_MARK.len().saturating_sub(self.mark.len());
+                let begun = BYTE_ORDER_MARK.get(..seen).unwrap_or_default();
+                if !begun.is_empty() {
+                    *piece = [begun, piece].concat().into();
                 }
                 self.mark = &[];
-                return Ok(());
+                return;
             }
             self.mark = rest;
             piece.advance(1);
         }
-        Ok(())
     }
 }
 
@@ -243,7 +243,7 @@ impl Read for Pieces {
                 return Ok(0);
             };
             let mut piece = piece.map_err(io::Error::other)?;
-            self.pass_over_mark(&mut piece)?;
+            self.pass_over_mark(&mut piece);
             self.piece = piece;
         }
         let bytes = self.piece.len().min(buffer.len());
@@ -290,6 +290,10 @@ mod tests {
         assert_eq!(read(&[b"[", b"]"]), list);
         // Only at the beginning, only once, and only a whole one.
         assert_eq!(
+            read(&[b"\xef", b"\xbc", b"\x81"]),
+            Some("\u{ff01}".as_bytes().to_vec())
+        );
+        assert_eq!(
             read(&[b"[", b"\xef\xbb\xbf"]),
             Some(b"[\xef\xbb\xbf".to_vec())
         );
@@ -297,7 +301,7 @@ mod tests {
             read(&[b"\xef\xbb\xbf", b"\xef\xbb\xbf"]),
             Some(BYTE_ORDER_MARK.to_vec())
         );
-        assert_eq!(read(&[b"\xef", b"[]"]), None);
+        assert_eq!(read(&[b"\xef", b"[]"]), Some(b"\xef[]".to_vec()));
     }
 
     #[test]
