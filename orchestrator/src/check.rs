@@ -23,11 +23,11 @@ use crate::tools::Tools;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
-const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
+pub(crate) const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
 
 /// Longest wait for a place among the containers, with the host's connection open: two slow checks in each place before it. The gateway keeps an
 /// unused way for longer than that.
-const PLACE_WITHIN: Duration = Duration::from_secs(120);
+pub(crate) const PLACE_WITHIN: Duration = Duration::from_secs(120);
 
 /// One look at one host.
 #[derive(Debug)]
@@ -287,14 +287,15 @@ async fn hear(
     Ok(outcome.err())
 }
 
+/// What a container printed to stderr: its beginning, and how much it was.
 #[derive(Debug, Default)]
-struct Stderr {
+pub(crate) struct Stderr {
     bytes_total: u64,
-    kept: Vec<u8>,
+    pub(crate) kept: Vec<u8>,
 }
 
 impl Stderr {
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Breach> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Breach> {
         self.bytes_total = self
             .bytes_total
             .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));

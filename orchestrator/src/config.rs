@@ -17,6 +17,8 @@ use protocol::Host;
 use thiserror::Error;
 
 use crate::policy::{self, ListError};
+use crate::source::file::SourcesError;
+use crate::source::{self, Source};
 
 pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
 
@@ -89,6 +91,9 @@ pub enum ConfigError {
     /// The list of public suffixes can't be used.
     #[error("setting `suffix_list`: {0}")]
     SuffixList(#[from] ListError),
+    /// The file of sources can't be used.
+    #[error("setting `sources`: {0}")]
+    Sources(#[from] SourcesError),
     /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
@@ -127,6 +132,8 @@ pub struct Config {
     pub reserved: Reserved,
     /// File that replaces the compiled-in suffix list.
     pub suffix_list: Option<PathBuf>,
+    /// File of the public lists that are read.
+    pub sources: Option<PathBuf>,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
     /// For the launcher role.
@@ -262,6 +269,7 @@ impl Config {
             },
             reserved,
             suffix_list,
+            sources: values.parse("sources", path_or_none)?,
             engine_socket: values.parse("engine_socket", path)?,
             launcher_settings: launcher_settings(values)?,
             gateway_settings: gateway_settings(values)?,
@@ -287,6 +295,17 @@ impl Config {
         match &self.suffix_list {
             None => Ok(Suffixes::compiled()),
             Some(path) => Ok(policy::whole_list(path)?),
+        }
+    }
+
+    /// The public lists that are read. Reads their file, if one is set.
+    ///
+    /// # Errors
+    /// When the file can't be read or an entry is wrong.
+    pub fn sources(&self) -> Result<Vec<Source>, ConfigError> {
+        match &self.sources {
+            None => Ok(Vec::new()),
+            Some(path) => Ok(source::file::read(path)?),
         }
     }
 

@@ -30,6 +30,8 @@ pub mod silence;
 
 pub mod publish;
 
+pub mod source;
+
 pub mod control;
 pub mod explain;
 pub mod status;

@@ -64,6 +64,11 @@ pub const SETTINGS: &[Setting] = &[
         "File that replaces the compiled-in public suffix list; empty: none.",
     ),
     setting(
+        "sources",
+        "",
+        "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none. Not read by `run` yet.",
+    ),
+    setting(
         "gateway_socket",
         "/run/gateway/gateway.sock",
         "The gateway's control socket.",

@@ -1,0 +1,211 @@
+//! What is remembered of a source between two readings, and what a reading changes of it. Pure; the store keeps it.
+//!
+//! In: a source, what is remembered, what came of a reading, now. Out: when to read next, whether its names are taken, what to remember.
+//! Refused: a list that names ten times as many hosts as the last time: it is paused, and none of its names is taken, until an operator says that it
+//! is well. Who writes such a list may have changed, and with it what it is.
+
+use census::time::Timestamp;
+
+use super::Source;
+
+/// How many times the names of the last reading make a source suspect.
+pub const SUSPECT_TIMES: u64 = 10;
+
+/// What is remembered of a source. Nothing of one that was never read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// When it was last asked for, whatever came of it but a fault of ours.
+    pub tried: Option<Timestamp>,
+    /// When it was last taken, and how many different names it held.
+    pub taken: Option<Taken>,
+    /// Why it is read no more.
+    pub paused: Option<Pause>,
+    /// What was the matter when it was last tried; for people.
+    pub trouble: Option<String>,
+}
+
+/// A reading whose names went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// When.
+    pub at: Timestamp,
+    /// Different names, whether they were let in or not.
+    pub names: u64,
+}
+
+/// A source that grew too fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// Names that it held then.
+    pub names: u64,
+    /// Names that it had held before.
+    pub before: u64,
+}
+
+/// What becomes of a reading's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// They go through the door.
+    Take,
+    /// None of them does.
+    Pause(Pause),
+}
+
+impl Memory {
+    /// When the source is to be read next; never while it is paused. A source that was never read is due at once; a moment that lies ahead of
+    /// `now` counts as now, for clocks jump.
+    pub fn due(&self, source: &Source, now: Timestamp) -> Option<Timestamp> {
+        match (self.paused, self.tried) {
+            (Some(_), _) => None,
+            (None, None) => Some(now),
+            (None, Some(tried)) => Some(tried.min(now).plus(source.interval)),
+        }
+    }
+
+    /// What is remembered after a reading of so many different names, and what becomes of them.
+    #[must_use]
+    pub fn after_reading(&self, names: u64, now: Timestamp) -> (Self, Decision) {
+        let tried = Some(now);
+        let suspect = self
+            .taken
+            .filter(|last| names >= last.names.saturating_mul(SUSPECT_TIMES));
+        let (taken, paused, decision) = match suspect {
+            Some(last) => {
+                let pause = Pause {
+                    since: now,
+                    names,
+                    before: last.names,
+                };
+                (self.taken, Some(pause), Decision::Pause(pause))
+            }
+            None => (Some(Taken { at: now, names }), None, Decision::Take),
+        };
+        let after = Self {
+            tried,
+            taken,
+            paused,
+            trouble: None,
+        };
+        (after, decision)
+    }
+
+    /// What is remembered after a reading that came to nothing, through the source's doing.
+    #[must_use]
+    pub fn after_trouble(&self, trouble: String, now: Timestamp) -> Self {
+        Self {
+            tried: Some(now),
+            trouble: Some(trouble),
+            ..self.clone()
+        }
+    }
+
+    /// What is remembered once an operator said that the source is well: it is due, and the next reading is taken, however long it is.
+    #[must_use]
+    pub fn resumed(&self) -> Self {
+        match self.paused {
+            None => self.clone(),
+            Some(_) => Self::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::{Host, ListFormat, ListPath};
+    use std::time::Duration;
+
+    use crate::source::SourceName;
+
+    fn source() -> Source {
+        Source {
+            name: SourceName::parse("a").unwrap(),
+            host: Host::parse("a.example").unwrap(),
+            path: ListPath::parse("/").unwrap(),
+            format: ListFormat::Lines,
+            interval: Duration::from_secs(6 * 3600),
+            names_max: 1000,
+        }
+    }
+
+    fn taken(names: u64) -> Memory {
+        Memory::default().after_reading(names, Timestamp(1)).0
+    }
+
+    fn check(before: u64, names: u64, expect: bool) {
+        let (after, decision) = taken(before).after_reading(names, Timestamp(2));
+        assert_eq!(decision == Decision::Take, expect, "{before}, {names}");
+        assert_eq!(after.paused.is_none(), expect);
+        let last = after.taken.unwrap();
+        assert_eq!(last.names, if expect { names } else { before });
+    }
+
+    #[test]
+    fn ten_times_the_names_pause_a_source() {
+        check(1000, 9999, true);
+        check(1000, 10_000, false);
+        check(1000, u64::MAX, false);
+        check(1000, 1, true);
+        check(3, 30, false);
+        let (_, decision) = Memory::default().after_reading(u64::MAX, Timestamp(1));
+        assert_eq!(decision, Decision::Take);
+    }
+
+    #[test]
+    fn what_is_paused_is_not_read_until_an_operator_says_so() {
+        let (paused, _) = taken(10).after_reading(500, Timestamp(2));
+        assert_eq!(paused.due(&source(), Timestamp(i64::MAX)), None);
+        let resumed = paused.resumed();
+        assert_eq!(resumed.due(&source(), Timestamp(3)), Some(Timestamp(3)));
+        let (after, decision) = resumed.after_reading(600, Timestamp(4));
+        assert_eq!(decision, Decision::Take);
+        assert_eq!(after.taken.unwrap().names, 600);
+        // Who is not paused loses nothing by it.
+        assert_eq!(taken(10).resumed(), taken(10));
+    }
+
+    #[test]
+    fn trouble_is_remembered_and_waits_its_interval_too() {
+        let after = taken(10).after_trouble("404".to_owned(), Timestamp(1000));
+        assert_eq!(after.taken, taken(10).taken);
+        let due = Timestamp(1000).plus(source().interval);
+        assert_eq!(after.due(&source(), Timestamp(2000)), Some(due));
+        let (after, _) = after.after_reading(11, Timestamp(2000));
+        assert_eq!(after.trouble, None);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_delays_no_source_beyond_its_interval() {
+        let after = Memory::default().after_reading(1, Timestamp(i64::MAX)).0;
+        let due = Timestamp(5).plus(source().interval);
+        assert_eq!(after.due(&source(), Timestamp(5)), Some(due));
+    }
+
+    proptest! {
+        /// However a list grows: what is taken is less than ten times what was taken before.
+        #[test]
+        fn nothing_grows_tenfold_unseen(sizes in proptest::collection::vec(1_u64..1_000_000, 1..20)) {
+            let mut memory = Memory::default();
+            for (at, names) in (0..).map(Timestamp).zip(sizes) {
+                let before = memory.taken.map(|taken| taken.names);
+                let (after, decision) = memory.after_reading(names, at);
+                match decision {
+                    Decision::Take => {
+                        prop_assert!(before.is_none_or(|before| names < before * 10));
+                        prop_assert_eq!(after.taken.map(|taken| taken.names), Some(names));
+                    }
+                    Decision::Pause(pause) => {
+                        prop_assert_eq!((Some(pause.before), pause.names), (before, names));
+                        prop_assert_eq!(after.taken.map(|taken| taken.names), before);
+                        prop_assert_eq!(after.due(&source(), Timestamp(i64::MAX)), None);
+                        break;
+                    }
+                }
+                memory = after;
+            }
+        }
+    }
+}

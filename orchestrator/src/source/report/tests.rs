@@ -1,0 +1,256 @@
+use super::*;
+use crate::report::Report;
+use census::state::Verdict;
+use proptest::prelude::*;
+use protocol::ListPath;
+
+const HELLO: &str = r#"{"hello":{"protocol":1,"checker":"0.1.0"}}"#;
+const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
+const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","a.example"]}}"#;
+const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
+const LINES: &str = r#"{"suffix_lines":{"lines":["// x","com"]}}"#;
+const LISTED: &str = r#"{"listed":{"outcome":"complete","dropped":2}}"#;
+const TRUNCATED: &str = r#"{"listed":{"outcome":"truncated","dropped":2}}"#;
+const UNLISTED: &str = r#"{"unlisted":{"reason":"status","status":404}}"#;
+const DONE: &str = r#"{"done":{"requests":2,"bytes":900,"millis":40}}"#;
+
+/// One of each event that there is.
+const EVENTS: [&str; 13] = [
+    HELLO,
+    ALIVE,
+    PEERS,
+    PEERS_END,
+    LINES,
+    LISTED,
+    UNLISTED,
+    DONE,
+    r#"{"moved":{"to":"b.example"}}"#,
+    r#"{"opted_out":{}}"#,
+    r#"{"gone":{}}"#,
+    r#"{"refused":{"status":403}}"#,
+    r#"{"dead":{"reason":"timeout"}}"#,
+];
+
+fn order(format: ListFormat) -> ListOrder {
+    ListOrder {
+        path: ListPath::parse("/x").unwrap(),
+        format,
+        names_max: 5,
+    }
+}
+
+fn feed(format: ListFormat, lines: &[&str]) -> ListReport {
+    let mut report = ListReport::new(&order(format));
+    for line in lines {
+        if let Err(breach) = report.accept(line.as_bytes()) {
+            report.broken_by(breach);
+            break;
+        }
+    }
+    report
+}
+
+fn account() -> Account {
+    Account {
+        connections: 1,
+        bytes_up: 1,
+        bytes_down: 1,
+        sni_refused: 0,
+        failed: FailedSide::None,
+        budget_hit: None,
+        up: true,
+    }
+}
+
+fn end(exit_code: i64) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: false,
+        killed: None,
+        millis: 1,
+    })
+}
+
+fn read(format: ListFormat, lines: &[&str]) -> Result<Outcome, Fault> {
+    conclude(feed(format, lines), end(0), &account(), "")
+}
+
+fn unread(format: ListFormat, lines: &[&str]) -> String {
+    match read(format, lines) {
+        Ok(Outcome::Unread(unread)) => unread.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_whole_run_is_its_different_names() {
+    let outcome = read(
+        ListFormat::Csv,
+        &[HELLO, PEERS, PEERS_NEXT, TRUNCATED, DONE],
+    )
+    .unwrap();
+    let names = ["a.example", "b.example", "host.example"];
+    let names = names.map(|name| Host::parse(name).unwrap());
+    assert_eq!(
+        outcome,
+        Outcome::Names(NamesRead {
+            names: names.into(),
+            dropped: 2,
+            outcome: ListOutcome::Truncated,
+        })
+    );
+}
+
+const PEERS_NEXT: &str = r#"{"peers":{"hosts":["b.example"]}}"#;
+
+#[test]
+fn a_whole_suffix_list_is_its_text() {
+    let outcome = read(ListFormat::Suffixes, &[HELLO, LINES, LINES, LISTED, DONE]);
+    let text = "// x\ncom\n// x\ncom\n".to_owned();
+    assert_eq!(outcome.unwrap(), Outcome::Suffixes(text));
+    let half = unread(ListFormat::Suffixes, &[HELLO, LINES, TRUNCATED, DONE]);
+    assert!(half.contains("not read to its end"), "{half}");
+}
+
+#[test]
+fn a_source_that_fails_is_told_with_its_reason() {
+    let lines = ListFormat::Lines;
+    let text = unread(lines, &[HELLO, PEERS, UNLISTED, DONE]);
+    assert_eq!(text, "its host answers 404");
+    let text = unread(lines, &[HELLO, LISTED, DONE]);
+    assert!(text.contains("no names (2 elements"), "{text}");
+    let odd = r#"{"unlisted":{"reason":"bad_redirect","to":"\u001b[2J"}}"#;
+    assert_eq!(
+        unread(lines, &[HELLO, odd, DONE]),
+        "it redirects to \\x1b[2J"
+    );
+    let crashed = conclude(feed(lines, &[HELLO, PEERS]), end(134), &account(), "");
+    assert!(matches!(crashed, Ok(Outcome::Unread(Unread::Ended(_)))));
+    let over = Account {
+        budget_hit: Some(Budget::Bytes),
+        ..account()
+    };
+    let cut = conclude(feed(lines, &[HELLO, UNLISTED]), end(0), &over, "");
+    assert!(matches!(cut, Ok(Outcome::Unread(Unread::TooLarge))));
+    let astray = Account {
+        sni_refused: 1,
+        ..account()
+    };
+    let lied = conclude(feed(lines, &[HELLO, PEERS, LISTED]), end(0), &astray, "");
+    assert!(matches!(lied, Ok(Outcome::Unread(Unread::Ended(_)))));
+}
+
+#[test]
+fn what_fails_on_our_side_is_a_fault() {
+    let lines = ListFormat::Lines;
+    // A checker from before there were lists refuses the order.
+    let former = conclude(
+        feed(lines, &[]),
+        end(70),
+        &account(),
+        "fedicensus-checker: the order",
+    );
+    let Err(fault @ Fault::NoHello { exit_code: 70, .. }) = former else {
+        panic!("{former:?}");
+    };
+    assert!(fault.to_string().contains("Build it anew"), "{fault}");
+    let other = conclude(
+        feed(lines, &[r#"{"hello":{"protocol":2,"checker":"9.0.0"}}"#]),
+        end(0),
+        &account(),
+        "",
+    );
+    assert!(matches!(other, Err(Fault::NoHello { .. })));
+    let lost = conclude(feed(lines, &[HELLO, PEERS]), end(0), &account(), "");
+    assert!(matches!(lost, Err(Fault::OutputLost)));
+    let down = Account {
+        up: false,
+        ..account()
+    };
+    let down = conclude(feed(lines, &[HELLO, UNLISTED, DONE]), end(0), &down, "");
+    assert!(matches!(down, Err(Fault::NetworkLost)));
+    let unconnected = Account {
+        connections: 0,
+        ..account()
+    };
+    let made_up = conclude(
+        feed(lines, &[HELLO, PEERS, LISTED]),
+        end(0),
+        &unconnected,
+        "",
+    );
+    assert!(matches!(made_up, Err(Fault::NoConnection)));
+}
+
+#[test]
+fn a_check_may_not_speak_of_lists_and_a_list_not_of_its_host() {
+    let host = Host::parse("host.example").unwrap();
+    for event in [LINES, LISTED, UNLISTED] {
+        for before in [&[HELLO][..], &[HELLO, ALIVE], &[HELLO, ALIVE, PEERS_END]] {
+            let mut report = Report::new(host.clone());
+            for line in before {
+                report.accept(line.as_bytes()).unwrap();
+            }
+            let breach = report.accept(event.as_bytes());
+            assert_eq!(breach, Err(Breach::OutOfOrder), "{event}");
+        }
+        // It costs the host nothing that a word of its own would not have cost.
+        let mut report = Report::new(host.clone());
+        report.accept(HELLO.as_bytes()).unwrap();
+        report.broken_by(report_of(event));
+        let verdict = crate::report::conclude(&report, None, &account(), "").unwrap();
+        assert!(matches!(verdict, Verdict::Dead { .. }), "{verdict:?}");
+    }
+    for (_, format) in ListFormat::ALL {
+        for event in EVENTS {
+            let report = feed(format, &[HELLO, event]);
+            let takes_text = format == ListFormat::Suffixes;
+            let belongs = [LISTED, UNLISTED].contains(&event)
+                || (event == PEERS && !takes_text)
+                || (event == LINES && takes_text);
+            assert_eq!(report.breach().is_none(), belongs, "{format}: {event}");
+        }
+    }
+}
+
+fn report_of(event: &str) -> Breach {
+    let mut report = Report::new(Host::parse("host.example").unwrap());
+    report.accept(HELLO.as_bytes()).unwrap();
+    report.accept(event.as_bytes()).unwrap_err()
+}
+
+#[test]
+fn more_than_was_asked_for_is_a_breach() {
+    let lines = ListFormat::Lines;
+    let report = feed(lines, &[HELLO, PEERS, PEERS, LISTED]);
+    assert_eq!(report.breach(), Some(&Breach::OutOfBounds));
+    let text = unread(lines, &[HELLO, PEERS, PEERS, LISTED]);
+    assert!(text.contains("broke the rules"), "{text}");
+    let line = format!(r#"{{"suffix_lines":{{"lines":["{}"]}}}}"#, "x".repeat(1023));
+    let mut report = ListReport::new(&order(ListFormat::Suffixes));
+    report.accept(HELLO.as_bytes()).unwrap();
+    for _ in 0..2048 {
+        report.accept(line.as_bytes()).unwrap();
+    }
+    assert_eq!(report.accept(line.as_bytes()), Err(Breach::OutOfBounds));
+}
+
+proptest! {
+    /// Whatever a checker that was taken over prints: no more names than asked for, and none without a finding that says so.
+    #[test]
+    fn no_lines_hand_on_more_than_was_asked_for(
+        lines in proptest::collection::vec(proptest::sample::select(&EVENTS[..]), 0..12),
+        suffixes in any::<bool>(),
+    ) {
+        let format = if suffixes { ListFormat::Suffixes } else { ListFormat::Json };
+        let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
+        match read(format, &lines) {
+            Ok(Outcome::Names(read)) => {
+                prop_assert!(!suffixes && read.names.len() <= 5);
+                prop_assert!(lines.contains(&LISTED));
+            }
+            Ok(Outcome::Suffixes(_)) => prop_assert!(suffixes && lines.contains(&LISTED)),
+            Ok(Outcome::Unread(_)) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One reading of one source, from egress to what came of it: a container of the checker image in list mode.
+//!
+//! In: a source. Out: an [`Ended`], never a verdict. Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
+
+use std::time::Duration;
+
+use gateway::control::{Deferral, Wish};
+use gateway::{Egress, Opened};
+use launcher::wire::End;
+use launcher::{Container, Frame};
+use protocol::limits::STDERR_BYTES_KEPT;
+use protocol::{CheckId, DeadReason, escaped};
+use tokio::time::timeout;
+
+use super::Source;
+use super::report::{ListReport, Outcome, conclude};
+use crate::check::{OVERDUE_AFTER, PLACE_WITHIN, Stderr};
+use crate::fault::Fault;
+use crate::lines::Lines;
+use crate::report::Breach;
+use crate::tools::Tools;
+
+/// How a reading ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// The host was asked.
+    Read(Outcome),
+    /// The host could not be reached. It is no more than that: whether it lives, its own check finds.
+    Unreachable {
+        /// One of the gateway's reasons.
+        reason: DeadReason,
+        /// What exactly went wrong, for people; escaped.
+        detail: String,
+    },
+    /// Out of turn.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// We have no network.
+    Offline,
+    /// Ours.
+    Fault(Fault),
+}
+
+/// Reads a source.
+pub async fn read(source: &Source, tools: &Tools) -> Ended {
+    path(source, tools).await.unwrap_or_else(Ended::Fault)
+}
+
+async fn path(source: &Source, tools: &Tools) -> Result<Ended, Fault> {
+    let id = tools.dice.check_id();
+    let order = source.order(&tools.contact);
+    let group = tools.names.registered_domain(&source.host);
+    let host = source.host.clone();
+    let opened = tools
+        .gateway
+        .open(id.clone(), host, group, order, Wish::default());
+    let mut egress = match opened.await.map_err(Fault::Gateway)? {
+        Opened::Ready(egress) => egress,
+        Opened::Unreachable { reason, detail, .. } => {
+            return Ok(Ended::Unreachable { reason, detail });
+        }
+        Opened::Deferred { why, retry_after } => return Ok(Ended::Deferred { why, retry_after }),
+        Opened::Offline => return Ok(Ended::Offline),
+    };
+    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, tools.places.acquire()).await else {
+        return Ok(Ended::Deferred {
+            why: Deferral::Full,
+            retry_after: PLACE_WITHIN,
+        });
+    };
+    let told = timeout(OVERDUE_AFTER, listen(&id, source, &mut egress, tools))
+        .await
+        .map_err(|_elapsed| Fault::Overdue)??;
+    // A list proves no living instance at the address.
+    let account = egress.close(false).await.map_err(Fault::Gateway)?;
+    let stderr = escaped(&told.stderr.kept, STDERR_BYTES_KEPT);
+    if told.report.breach().is_some() || !stderr.is_empty() {
+        let breach = told.report.breach().map(ToString::to_string);
+        tracing::warn!(source = %source.name, check.id = %id, breach, stderr, "the checker misbehaved");
+    }
+    conclude(told.report, told.end, &account, &stderr).map(Ended::Read)
+}
+
+/// What a container told us.
+struct Told {
+    report: ListReport,
+    /// Nothing when we ended it for a breach.
+    end: Option<End>,
+    stderr: Stderr,
+}
+
+/// Runs the container to its end; a breach ends it at once, because dropping it kills it.
+async fn listen(
+    id: &CheckId,
+    source: &Source,
+    egress: &mut Egress,
+    tools: &Tools,
+) -> Result<Told, Fault> {
+    let launched = tools.launcher.launch(id, &source.host).await;
+    let mut container: Container = launched.map_err(Fault::Launcher)?;
+    let mut lines = Lines::default();
+    let mut told = Told {
+        report: ListReport::new(&source.list()),
+        end: None,
+        stderr: Stderr::default(),
+    };
+    loop {
+        let frame = tokio::select! {
+            frame = container.next() => frame.map_err(Fault::Launcher)?,
+            () = egress.lost() => return Err(Fault::GatewayLost),
+        };
+        let heard: Result<(), Breach> = match frame {
+            Frame::Stdout(bytes) => lines.push(&bytes, |line| told.report.accept(line)),
+            Frame::Stderr(bytes) => told.stderr.push(&bytes),
+            Frame::End(end) => {
+                if let Err(unfinished) = lines.finish() {
+                    told.report.broken_by(unfinished.into());
+                }
+                told.end = Some(end);
+                return Ok(told);
+            }
+            Frame::Fault(fault) => return Err(Fault::Launch(fault)),
+        };
+        if let Err(breach) = heard {
+            told.report.broken_by(breach);
+            return Ok(told);
+        }
+    }
+}

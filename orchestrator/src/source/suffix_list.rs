@@ -1,0 +1,324 @@
+//! A new list of public suffixes: judged by the one in force, and put in its place.
+//!
+//! In: the text that was read, the text in force if it is known. Out: a file that is always whole, the former one beside it. Refused: what is not the
+//! whole list (its marks, its least number of rules: `admission::Suffixes`), and one of whose sections shrank by more than a tenth: names below a
+//! suffix that is gone would count as one owner's, and be held back or let in by the thousand.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use admission::{SuffixError, Suffixes};
+use thiserror::Error;
+
+/// The file of the list that was read, in the data directory.
+pub const FILE_NAME: &str = "public_suffix_list.dat";
+
+/// How the file's name ends until it is in force.
+const UNPUBLISHED: &str = ".new";
+
+/// How the former list's name ends.
+const FORMER: &str = ".old";
+
+/// What the first list that is read is judged by, since the one compiled in can't be counted by section: that of 2023 held 7 380 and 2 126 rules, that
+/// of 2026 10 396 in all.
+const RULES_AT_FIRST: Rules = Rules {
+    icann: 6500,
+    private: 2000,
+};
+
+/// What a section may lose at once: a tenth.
+const SHRINK_PARTS: usize = 10;
+
+/// The marks that the sections begin with.
+const BEGIN_ICANN: &str = "===BEGIN ICANN DOMAINS===";
+const BEGIN_PRIVATE: &str = "===BEGIN PRIVATE DOMAINS===";
+
+/// Rules of a list, by section.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Of ICANN's domains.
+    pub icann: usize,
+    /// Of companies that hand out names below theirs.
+    pub private: usize,
+}
+
+/// Why a list is not put in force.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// It is not the whole list.
+    #[error(transparent)]
+    NotTheList(#[from] SuffixError),
+    /// A section shrank.
+    #[error(
+        "public suffix list: its {section} section has {found} rules, and the one in force {before}: it lost more than a tenth; look at it, and put it in place by hand if it is well"
+    )]
+    Shrank {
+        /// Which.
+        section: &'static str,
+        /// Rules that it has.
+        found: usize,
+        /// Rules that it had.
+        before: usize,
+    },
+}
+
+/// Why a list could not be put in its place.
+#[derive(Debug, Error)]
+#[error("public suffix list {}: {what} failed ({source}); the former one stays in force", path.display())]
+pub struct SwapError {
+    path: PathBuf,
+    what: &'static str,
+    source: io::Error,
+}
+
+/// A list that may be put in force.
+#[derive(Debug)]
+pub struct Accepted {
+    text: String,
+    /// The list itself.
+    pub suffixes: Suffixes,
+    /// Its rules.
+    pub rules: Rules,
+}
+
+/// Judges `text`, which is to be put at `path`. `in_force` is the text of the list there; none when it is the one compiled in.
+///
+/// # Errors
+/// When it is not the whole list, or a section has lost more than a tenth of its rules.
+pub fn judge(text: String, in_force: Option<&str>, path: &Path) -> Result<Accepted, Refusal> {
+    let before = in_force.map_or(RULES_AT_FIRST, count);
+    judge_by(text, before, path)
+}
+
+fn judge_by(text: String, before: Rules, path: &Path) -> Result<Accepted, Refusal> {
+    let suffixes = Suffixes::from_bytes(text.as_bytes(), path)?;
+    let rules = count(&text);
+    for (section, found, before) in [
+        ("ICANN", rules.icann, before.icann),
+        ("private", rules.private, before.private),
+    ] {
+        if found < before - before / SHRINK_PARTS {
+            return Err(Refusal::Shrank {
+                section,
+                found,
+                before,
+            });
+        }
+    }
+    Ok(Accepted {
+        text,
+        suffixes,
+        rules,
+    })
+}
+
+/// Counts the rules of a text by section; what stands before the first mark is in none.
+pub fn count(text: &str) -> Rules {
+    let mut rules = Rules::default();
+    let mut section = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix("//") {
+            section = match comment.trim() {
+                BEGIN_ICANN => Some(Section::Icann),
+                BEGIN_PRIVATE => Some(Section::Private),
+                _ => section,
+            };
+        } else if !line.is_empty() {
+            match section {
+                Some(Section::Icann) => rules.icann += 1,
+                Some(Section::Private) => rules.private += 1,
+                None => {}
+            }
+        }
+    }
+    rules
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Section {
+    Icann,
+    Private,
+}
+
+impl Accepted {
+    /// Puts the list at `path` by renaming, and keeps what was there beside it, ending in `.old`. At a crash either list is at `path`, whole.
+    ///
+    /// # Errors
+    /// When the disk fails; the former list is still at `path` then.
+    pub fn put(&self, path: &Path) -> Result<(), SwapError> {
+        let beside = with_ending(path, UNPUBLISHED);
+        let former = with_ending(path, FORMER);
+        let failed = |what| {
+            move |source| SwapError {
+                path: path.to_owned(),
+                what,
+                source,
+            }
+        };
+        write_whole(&beside, &self.text).map_err(failed("writing"))?;
+        if path.exists() {
+            // A link and then a rename, so that there is a former list at any moment once there was one.
+            let link = with_ending(&former, UNPUBLISHED);
+            remove_if_there(&link).map_err(failed("keeping the former one"))?;
+            fs::hard_link(path, &link).map_err(failed("keeping the former one"))?;
+            fs::rename(&link, &former).map_err(failed("keeping the former one"))?;
+        }
+        fs::rename(&beside, path).map_err(failed("renaming"))?;
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))
+            .and_then(|folder| folder.sync_all())
+            .map_err(failed("syncing its folder"))
+    }
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fmt::Write as _;
+
+    fn list(icann: usize, private: usize) -> String {
+        let mut text = format!("// {BEGIN_ICANN}\n");
+        for number in 0..icann {
+            writeln!(text, "tld{number}").unwrap();
+        }
+        write!(text, "// ===END ICANN DOMAINS===\n\n// {BEGIN_PRIVATE}\n").unwrap();
+        for number in 0..private {
+            writeln!(text, "p{number}.tld0").unwrap();
+        }
+        text.push_str("// ===END PRIVATE DOMAINS===\n");
+        text
+    }
+
+    fn check(in_force: &str, text: String, expect: Option<&str>) {
+        let refusal = judge(text, Some(in_force), Path::new("x")).err();
+        let refusal = refusal.map(|refusal| refusal.to_string());
+        let is_as_expected = match (&refusal, expect) {
+            (None, None) => true,
+            (Some(refusal), Some(expect)) => refusal.contains(expect),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        assert!(is_as_expected, "{refusal:?} instead of {expect:?}");
+    }
+
+    #[test]
+    fn a_section_that_lost_more_than_a_tenth_is_refused() {
+        let in_force = list(2000, 1000);
+        check(&in_force, list(1800, 900), None);
+        check(&in_force, list(3000, 2000), None);
+        check(
+            &in_force,
+            list(1799, 1000),
+            Some("ICANN section has 1799 rules"),
+        );
+        check(
+            &in_force,
+            list(2000, 899),
+            Some("private section has 899 rules"),
+        );
+        // What the other section gained is no excuse.
+        check(&in_force, list(5000, 0), Some("private"));
+    }
+
+    #[test]
+    fn the_first_list_is_judged_by_the_one_compiled_in() {
+        assert!(judge(list(7000, 2500), None, Path::new("x")).is_ok());
+        let refusal = judge(list(2000, 2500), None, Path::new("x"));
+        assert!(matches!(
+            refusal,
+            Err(Refusal::Shrank {
+                section: "ICANN",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn a_list_without_its_marks_is_refused() {
+        let in_force = list(2000, 1000);
+        for mark in [
+            "===BEGIN ICANN DOMAINS===",
+            "===END ICANN DOMAINS===",
+            "===BEGIN PRIVATE DOMAINS===",
+            "===END PRIVATE DOMAINS===",
+        ] {
+            check(&in_force, list(2000, 1000).replace(mark, "x"), Some(mark));
+        }
+        check(
+            &in_force,
+            "<html>\n".to_owned(),
+            Some("===BEGIN ICANN DOMAINS==="),
+        );
+    }
+
+    #[test]
+    fn a_swap_keeps_the_former_list_and_leaves_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        let put = |icann| {
+            let accepted = judge_by(list(icann, 1), Rules::default(), &path).unwrap();
+            accepted.put(&path).unwrap();
+        };
+        let read = |ending: &str| fs::read_to_string(with_ending(&path, ending)).ok();
+        put(1001);
+        assert_eq!((read(""), read(FORMER)), (Some(list(1001, 1)), None));
+        // What a crash left behind is no hindrance.
+        fs::write(with_ending(&path, UNPUBLISHED), "half").unwrap();
+        fs::write(with_ending(&path, ".old.new"), "half").unwrap();
+        put(1002);
+        put(1003);
+        assert_eq!(read(""), Some(list(1003, 1)));
+        assert_eq!(read(FORMER), Some(list(1002, 1)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_disk_that_fails_leaves_the_list_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "in force").unwrap();
+        // In the place of the former list, which is therefore not kept.
+        fs::create_dir(with_ending(&path, FORMER)).unwrap();
+        fs::write(with_ending(&path, FORMER).join("x"), "").unwrap();
+        let accepted = judge_by(list(1001, 1), Rules::default(), &path).unwrap();
+        let error = accepted.put(&path).unwrap_err().to_string();
+        assert!(error.contains("keeping the former one"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "in force");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_accepted_has_nine_tenths_of_each_section(
+            before in (1000_usize..1200, 0_usize..200),
+            after in (1000_usize..1200, 0_usize..200),
+        ) {
+            let in_force = list(before.0, before.1);
+            let accepted = judge(list(after.0, after.1), Some(&in_force), Path::new("x"));
+            let fits = after.0 * 10 >= before.0 * 9 && after.1 * 10 >= before.1 * 9;
+            prop_assert_eq!(accepted.is_ok(), fits);
+        }
+    }
+}
