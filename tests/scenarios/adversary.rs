@@ -9,3 +9,5 @@ mod expected;
 mod standin;
 mod targets;
 mod wire;
+
+pub(crate) use confinement::fit;

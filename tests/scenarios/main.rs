@@ -22,4 +22,5 @@ mod outages;
 mod own_outages;
 mod pace;
 mod personas;
+mod sources;
 mod stories_in_time;

@@ -2,14 +2,16 @@
 //!
 //! In: a source. Out: an [`Ended`], never a verdict. Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::control::{Deferral, Wish};
-use gateway::{Egress, Opened};
+use gateway::{Egress, GatewayClient, Opened};
 use launcher::wire::End;
-use launcher::{Container, Frame};
+use launcher::{Container, Frame, LauncherClient};
 use protocol::limits::STDERR_BYTES_KEPT;
 use protocol::{CheckId, DeadReason, escaped};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Source;
@@ -18,7 +20,20 @@ use crate::check::{OVERDUE_AFTER, PLACE_WITHIN, Stderr};
 use crate::fault::Fault;
 use crate::lines::Lines;
 use crate::report::Breach;
-use crate::tools::Tools;
+
+/// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
+/// to the database.
+#[derive(Debug, Clone)]
+pub struct Ways {
+    /// The only way out.
+    pub gateway: GatewayClient,
+    /// The only way to a container.
+    pub launcher: LauncherClient,
+    /// Containers at once.
+    pub places: Arc<Semaphore>,
+    /// Who runs this census.
+    pub contact: Arc<str>,
+}
 
 /// How a reading ended.
 #[derive(Debug)]
@@ -45,17 +60,16 @@ pub enum Ended {
     Fault(Fault),
 }
 
-/// Reads a source.
-pub async fn read(source: &Source, tools: &Tools) -> Ended {
-    path(source, tools).await.unwrap_or_else(Ended::Fault)
+/// Reads a source. `id` names the container, `group` is the registered domain of the source's host, by which look-ups are paced.
+pub async fn read(source: &Source, id: CheckId, group: String, ways: &Ways) -> Ended {
+    let read = path(source, &id, group, ways).await;
+    read.unwrap_or_else(Ended::Fault)
 }
 
-async fn path(source: &Source, tools: &Tools) -> Result<Ended, Fault> {
-    let id = tools.dice.check_id();
-    let order = source.order(&tools.contact);
-    let group = tools.names.registered_domain(&source.host);
+async fn path(source: &Source, id: &CheckId, group: String, ways: &Ways) -> Result<Ended, Fault> {
     let host = source.host.clone();
-    let opened = tools
+    let order = source.order(&ways.contact);
+    let opened = ways
         .gateway
         .open(id.clone(), host, group, order, Wish::default());
     let mut egress = match opened.await.map_err(Fault::Gateway)? {
@@ -66,13 +80,13 @@ async fn path(source: &Source, tools: &Tools) -> Result<Ended, Fault> {
         Opened::Deferred { why, retry_after } => return Ok(Ended::Deferred { why, retry_after }),
         Opened::Offline => return Ok(Ended::Offline),
     };
-    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, tools.places.acquire()).await else {
+    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, ways.places.acquire()).await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: PLACE_WITHIN,
         });
     };
-    let told = timeout(OVERDUE_AFTER, listen(&id, source, &mut egress, tools))
+    let told = timeout(OVERDUE_AFTER, listen(id, source, &mut egress, ways))
         .await
         .map_err(|_elapsed| Fault::Overdue)??;
     // A list proves no living instance at the address.
@@ -98,9 +112,9 @@ async fn listen(
     id: &CheckId,
     source: &Source,
     egress: &mut Egress,
-    tools: &Tools,
+    ways: &Ways,
 ) -> Result<Told, Fault> {
-    let launched = tools.launcher.launch(id, &source.host).await;
+    let launched = ways.launcher.launch(id, &source.host).await;
     let mut container: Container = launched.map_err(Fault::Launcher)?;
     let mut lines = Lines::default();
     let mut told = Told {

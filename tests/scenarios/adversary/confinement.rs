@@ -176,7 +176,7 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 }
 
 /// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
-async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
+pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
     let ready = |world: &World| Ok(world.path("sockets/gateway.sock").exists());
     world
         .until("the gateway's door is open", SOON, ready)
