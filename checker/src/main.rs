@@ -155,10 +155,12 @@ fn by_hand(
             true => AskPeers::Skip,
             false => AskPeers::Ask,
         },
-        list: list.map(|(path, format)| ListOrder {
-            path,
-            format,
-            names_max: u32::try_from(PEERS_MAX).unwrap_or(u32::MAX),
+        list: list.map(|(path, format)| {
+            Box::new(ListOrder {
+                path,
+                format,
+                names_max: u32::try_from(PEERS_MAX).unwrap_or(u32::MAX),
+            })
         }),
     };
     Ok((fetcher, order))

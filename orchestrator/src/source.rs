@@ -50,7 +50,7 @@ impl Source {
         CheckOrder {
             contact: contact.to_owned(),
             peers: AskPeers::Skip,
-            list: Some(self.list()),
+            list: Some(Box::new(self.list())),
         }
     }
 }

@@ -16,9 +16,9 @@ pub struct CheckOrder {
     /// Whether to ask for peers after `alive`.
     pub peers: AskPeers,
     /// The list that is wanted instead of a check. Left out where none is, so that an order for a check reads as it did before there were lists; a
-    /// checker or a gateway that knows no lists refuses one with it, and nothing is asked.
+    /// checker or a gateway that knows no lists refuses one with it, and nothing is asked. Boxed, for hardly any order has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub list: Option<ListOrder>,
+    pub list: Option<Box<ListOrder>>,
 }
 
 /// Whether a check asks for peers.
@@ -55,11 +55,11 @@ mod tests {
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
         assert!(serde_json::from_str::<FormerOrder>(&text).is_ok());
-        order.list = Some(ListOrder {
+        order.list = Some(Box::new(ListOrder {
             path: ListPath::parse("/x").unwrap(),
             format: ListFormat::Csv,
             names_max: 7,
-        });
+        }));
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(
             text,

@@ -180,7 +180,7 @@ impl Reader<'_> {
                 );
                 continue;
             };
-            if let Some(over) = entries.iter().nth(SOURCES_MAX) {
+            if let Some(over) = entries.get(SOURCES_MAX) {
                 self.wrong(
                     over.span().start,
                     format!("there are more than {SOURCES_MAX} sources"),
