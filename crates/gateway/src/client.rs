@@ -14,8 +14,9 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::control::{Account, Answer, Deferral, Family, Request, Status, Wish};
+use crate::control::{Account, Answer, Deferral, Family, Request, Status, Texts, Wish};
 use crate::lines::{self, LineError};
+use crate::text::TextName;
 
 /// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
@@ -46,6 +47,22 @@ pub enum Opened {
         fresh: bool,
     },
     /// Out of turn, or not to be decided now.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// We have no network at all.
+    Offline,
+}
+
+/// What came of a look-up of texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// What DNS said.
+    Answered(Texts),
+    /// Out of turn, or too many at once.
     Deferred {
         /// Why.
         why: Deferral,
@@ -154,7 +171,9 @@ impl GatewayClient {
             }),
             Answer::Offline {} => Ok(Opened::Offline),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
-            Answer::Account(_) | Answer::Status(_) => Err(ClientError::Protocol(None)),
+            Answer::Account(_) | Answer::Status(_) | Answer::Txt(_) => {
+                Err(ClientError::Protocol(None))
+            }
         }
     }
 
@@ -171,7 +190,33 @@ impl GatewayClient {
             | Answer::Unreachable { .. }
             | Answer::Deferred { .. }
             | Answer::Offline {}
-            | Answer::Account(_) => Err(ClientError::Protocol(None)),
+            | Answer::Account(_)
+            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
+        }
+    }
+
+    /// Looks up the TXT records of `name`, which lies below the registered domain `group`.
+    ///
+    /// # Errors
+    /// When the gateway failed us.
+    pub async fn texts(&self, name: TextName, group: String) -> Result<Looked, ClientError> {
+        let request = Request::Txt { name, group };
+        let (_, _, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
+        match answer {
+            Answer::Txt(texts) => Ok(Looked::Answered(texts)),
+            Answer::Deferred {
+                why,
+                retry_after_ms,
+            } => Ok(Looked::Deferred {
+                why,
+                retry_after: Duration::from_millis(retry_after_ms),
+            }),
+            Answer::Offline {} => Ok(Looked::Offline),
+            Answer::Refused { message } => Err(ClientError::Refused(message)),
+            Answer::Ready { .. }
+            | Answer::Unreachable { .. }
+            | Answer::Account(_)
+            | Answer::Status(_) => Err(ClientError::Protocol(None)),
         }
     }
 
@@ -218,7 +263,8 @@ impl Egress {
             | Answer::Unreachable { .. }
             | Answer::Deferred { .. }
             | Answer::Offline {}
-            | Answer::Status(_) => Err(ClientError::Protocol(None)),
+            | Answer::Status(_)
+            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
         }
     }
 }

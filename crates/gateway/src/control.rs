@@ -9,6 +9,8 @@ use std::net::IpAddr;
 use protocol::{CheckId, CheckOrder, DeadReason, Host};
 use serde::{Deserialize, Serialize};
 
+use crate::text::TextName;
+
 /// Longest control line: the longest request holds a host, a group and a contact.
 pub const CONTROL_LINE_BYTES_MAX: usize = 8 * 1024;
 
@@ -38,6 +40,13 @@ pub enum Request {
     },
     /// What the gateway is and does. On a connection of its own.
     Status {},
+    /// The TXT records of one name. On a connection of its own, and all that may be asked at the socket for texts.
+    Txt {
+        /// The whole name.
+        name: TextName,
+        /// The registered domain of the name's owner, by which these look-ups are paced: the name lies below it.
+        group: String,
+    },
 }
 
 /// What a way should show to work, where the host allows it. It changes nothing of the paces nor of which addresses are dialled at all.
@@ -92,12 +101,34 @@ pub enum Answer {
     Account(Account),
     /// What the gateway is and does.
     Status(Status),
+    /// What DNS said of a name's TXT records.
+    Txt(Texts),
     /// Our own mistake, never the host's: the request was not understood or came out of order, and the connection ends; or this machine could
     /// not make an egress, its disk being full for instance.
     Refused {
         /// What was wrong; for the last, what to look after.
         message: String,
     },
+}
+
+/// What DNS said of a name's TXT records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Texts {
+    /// There are some.
+    Records {
+        /// In the order in which they were received; at most [`crate::text::RECORDS_MAX`], each at most [`crate::text::RECORD_BYTES_MAX`] long, its
+        /// strings joined. Each byte that is not printable ASCII is U+FFFD here, so that the record is no key and no wish.
+        records: Vec<String>,
+    },
+    /// NXDOMAIN.
+    NoSuchName {},
+    /// The name is there, without such a record.
+    NoData {},
+    /// SERVFAIL, or another code that is no answer.
+    ServerFailed {},
+    /// Nobody answered in time.
+    TimedOut {},
 }
 
 /// Why an open has to wait.
@@ -116,7 +147,7 @@ pub enum Deferral {
     Dns,
     /// All its addresses are of a family that we don't have.
     NoFamily,
-    /// More checks are open than the setting allows.
+    /// More checks are open than the setting allows, or more texts are asked for than [`crate::pace::TEXT_PACE`] does.
     Full,
 }
 

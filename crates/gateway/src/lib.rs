@@ -33,8 +33,10 @@ pub mod hello;
 pub mod names_file;
 pub mod pace;
 pub mod resolve;
+pub mod text;
 
-pub use client::{ClientError, Egress, GatewayClient, Opened};
+pub use client::{ClientError, Egress, GatewayClient, Looked, Opened};
 pub use lines::LineError;
 pub use serve::{GatewayError, serve};
 pub use settings::{BudgetLimits, Paces, Settings, SettingsError};
+pub use text::{TextName, TextNameError};

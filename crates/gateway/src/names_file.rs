@@ -1,7 +1,8 @@
 //! The lab's names file, which stands in for DNS (design §10). Never used outside a lab.
 //!
 //! In: lines `NAME ADDRESS PORT`, or `NAME` and one of `nxdomain`, `nodata`, `servfail`, `timeout` to play DNS trouble; `#` begins a comment; the
-//! first label may be `*`, for any one or more labels; the last match wins. The file is read again when it changes. Out: what a name leads to.
+//! first label may be `*`, for any one or more labels; the last match wins. `_LABEL.NAME txt WORD` adds a TXT record to a name that texts are asked
+//! of; such a name may play trouble too, and else is not there. The file is read again when it changes. Out: what a name leads to.
 //! Refused: a file over [`FILE_BYTES_MAX`]; a bad line is logged with its number and skipped.
 
 use std::collections::HashMap;
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 use protocol::{Host, escaped};
 use thiserror::Error;
+
+use crate::control::Texts;
+use crate::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
 /// Largest file: a crowd of 250 000 names takes about 12 MiB.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -95,6 +99,22 @@ impl NamesFile {
     }
 }
 
+impl NamesFile {
+    /// What the file says of a name's texts.
+    ///
+    /// # Errors
+    /// As [`Self::look_up`].
+    pub fn texts(&mut self, name: &TextName) -> Result<Texts, NamesFileError> {
+        // Reads the file when it has changed.
+        self.look_up(name.domain())?;
+        let known = self
+            .read
+            .as_ref()
+            .and_then(|(_, names)| names.texts.get(name));
+        Ok(known.cloned().unwrap_or(Texts::NoSuchName {}))
+    }
+}
+
 fn read(path: &Path) -> Result<(Stamp, Names), NamesFileError> {
     let file = File::open(path).map_err(NamesFileError::Read)?;
     let stamp = file
@@ -118,6 +138,7 @@ fn read(path: &Path) -> Result<(Stamp, Names), NamesFileError> {
 pub(crate) struct Names {
     exact: HashMap<Box<str>, (u64, Entry)>,
     wildcards: HashMap<Box<str>, (u64, Entry)>,
+    texts: HashMap<TextName, Texts>,
 }
 
 impl Names {
@@ -128,6 +149,9 @@ impl Names {
         for (number, line) in (1_u64..).zip(bytes.split(|&byte| byte == b'\n')) {
             let code = line.split(|&byte| byte == b'#').next().unwrap_or_default();
             if code.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            if names.add_text(code).is_some() {
                 continue;
             }
             match parse_line(code) {
@@ -146,6 +170,32 @@ impl Names {
             }
         }
         (names, bad_lines)
+    }
+
+    /// Adds what a line says of a name's texts, if that is what it does.
+    fn add_text(&mut self, code: &[u8]) -> Option<()> {
+        let text = std::str::from_utf8(code).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let name = TextName::parse(words.next()?).ok()?;
+        let texts = match (words.next()?, words.next(), words.next()) {
+            ("txt", Some(word), None) => {
+                let record: String = word.chars().take(RECORD_BYTES_MAX).collect();
+                let mut records = match self.texts.remove(&name) {
+                    Some(Texts::Records { records }) => records,
+                    Some(_) | None => Vec::new(),
+                };
+                records.push(record);
+                records.truncate(RECORDS_MAX);
+                Texts::Records { records }
+            }
+            ("nxdomain", None, None) => Texts::NoSuchName {},
+            ("nodata", None, None) => Texts::NoData {},
+            ("servfail", None, None) => Texts::ServerFailed {},
+            ("timeout", None, None) => Texts::TimedOut {},
+            _ => return None,
+        };
+        self.texts.insert(name, texts);
+        Some(())
     }
 
     fn len(&self) -> usize {

@@ -228,7 +228,8 @@ fn unreachable(reason: DeadReason, detail: &str, families: Vec<Family>, fresh: b
     }
 }
 
-fn late(late: Late) -> Answer {
+/// The answer to one who came too early.
+pub(crate) fn late(late: Late) -> Answer {
     deferred(late.why, late.retry_after)
 }
 

@@ -27,6 +27,10 @@ pub const PROVEN_FOR: Duration = Duration::from_hours(14 * 24);
 /// Longest wait for a dial slot that is taken by waiting instead of being deferred: a second is cheaper than another look-up.
 pub const DIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// Least time between two look-ups of texts, all together and before division: ten a second is more than owners and submitters ever ask, and
+/// no flood for a resolver.
+pub const TEXT_PACE: Duration = Duration::from_millis(100);
+
 /// The furthest promise, before division: a daily interval. A farm of more names than fit a day has its last ones draw again then.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
@@ -65,6 +69,9 @@ pub struct Pace {
     blocks: Table<Block>,
     proven: Table<IpAddr>,
     next_dial: Option<Instant>,
+    texts: Table<Box<str>>,
+    text_pace: Duration,
+    next_text: Option<Instant>,
 }
 
 impl Pace {
@@ -77,6 +84,9 @@ impl Pace {
             blocks: Table::new(PACED_MAX, paces.block),
             proven: Table::new(PROVEN_MAX, PROVEN_FOR),
             next_dial: None,
+            texts: Table::new(PACED_MAX, paces.group),
+            text_pace: TEXT_PACE.checked_div(divisor).unwrap_or(TEXT_PACE),
+            next_text: None,
             promised_within: PROMISED_WITHIN
                 .checked_div(divisor)
                 .unwrap_or(PROMISED_WITHIN),
@@ -175,6 +185,40 @@ impl Pace {
         } else {
             late
         }
+    }
+
+    /// Charges a look-up of the text at `label` below `group`; gives how long to wait for the slot that is reserved, at most [`DIAL_WAIT_MAX`].
+    ///
+    /// Checks are not charged, nor is this look-up by what they charged: whoever may ask for texts must not be able to put off the checks of a
+    /// domain. Each label is paced by itself, since a token's form may ask two of them one after the other.
+    ///
+    /// # Errors
+    /// When it was looked up less than the group's pace ago, or too many were in all: nothing is charged then, and nothing promised.
+    pub fn charge_text(
+        &mut self,
+        label: &str,
+        group: &str,
+        now: Instant,
+    ) -> Result<Duration, Late> {
+        let key = format!("{label}.{group}");
+        let by_group = self.texts.wait(key.as_str(), self.paces.group, now);
+        if !by_group.is_zero() {
+            return Err(Late {
+                why: Deferral::GroupPace,
+                retry_after: by_group,
+            });
+        }
+        let slot = self.next_text.map_or(now, |next| next.max(now));
+        let wait = slot.saturating_duration_since(now);
+        if wait > DIAL_WAIT_MAX {
+            return Err(Late {
+                why: Deferral::Full,
+                retry_after: wait,
+            });
+        }
+        self.next_text = slot.checked_add(self.text_pace);
+        self.texts.note(key.into(), slot);
+        Ok(wait)
     }
 
     /// A living instance answered at `address`: from now on it may be asked at the faster pace.

@@ -24,6 +24,8 @@ use thiserror::Error;
 use crate::names_file::{Entry, NamesFile};
 use crate::settings::Settings;
 
+pub mod text;
+
 /// Names remembered with their answer; with the daily rhythm of checks a cache serves retries, not the next day.
 pub const CACHE_NAMES_MAX: usize = 65_536;
 
@@ -102,6 +104,7 @@ pub struct Resolver {
     source: Source,
     timeout: Duration,
     memory: Mutex<Memory>,
+    texts: Mutex<text::Memory>,
 }
 
 #[derive(Debug)]
@@ -151,6 +154,7 @@ impl Resolver {
             source,
             timeout: settings.dns_timeout,
             memory: Mutex::new(Memory::default()),
+            texts: Mutex::default(),
         })
     }
 

@@ -28,10 +28,14 @@ use crate::open::{self, Opened};
 use crate::pace::Pace;
 use crate::resolve::{Resolver, ResolverError};
 use crate::settings::{Settings, SettingsError};
+use crate::text;
 use crate::trouble::Trouble;
 
 /// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
 pub const CONTROL_SPARE: usize = 32;
+
+/// Connections to the socket for texts: as many requests as the intake serves at once.
+pub const TEXT_CONNECTIONS_MAX: usize = 64;
 
 /// From the connection to its first whole line. The orchestrator is on this machine and speaks first.
 pub const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -172,11 +176,60 @@ pub async fn serve_over(
     let path = settings.control_socket.clone();
     // First of all: what a former life left behind may only be swept by the one gateway that serves.
     let listener = bind(&path).await?;
+    let texts = match &settings.text_socket {
+        Some(path) => Some(bind(path).await?),
+        None => None,
+    };
     let shared = Arc::new(prepare(settings, routes)?);
     tracing::info!(socket = %path.display(), "gateway serves");
     let connections_max = usize::try_from(shared.settings.open_max)
         .unwrap_or(usize::MAX)
         .saturating_add(CONTROL_SPARE);
+    let control = accept(
+        &shared,
+        listener,
+        Asked::Anything,
+        connections_max,
+        &shutdown,
+    );
+    let texts = async {
+        if let Some(listener) = texts {
+            accept(
+                &shared,
+                listener,
+                Asked::Texts,
+                TEXT_CONNECTIONS_MAX,
+                &shutdown,
+            )
+            .await;
+        }
+    };
+    tokio::join!(control, texts);
+    for path in std::iter::once(path).chain(shared.settings.text_socket.clone()) {
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::warn!(socket = %path.display(), %error, "the control socket could not be removed");
+        }
+    }
+    Ok(())
+}
+
+/// What may be asked at a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// All of the wire.
+    Anything,
+    /// Texts alone.
+    Texts,
+}
+
+/// Takes connections until `shutdown`, so many at once, and ends those that are left.
+async fn accept(
+    shared: &Arc<Shared>,
+    listener: UnixListener,
+    asked: Asked,
+    connections_max: usize,
+    shutdown: &CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -184,7 +237,7 @@ pub async fn serve_over(
             Some(_) = connections.join_next() => (),
             accepted = listener.accept(), if connections.len() < connections_max => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(Box::pin(converse(Arc::clone(&shared), stream)));
+                    connections.spawn(Box::pin(converse(Arc::clone(shared), stream, asked)));
                 }
                 Err(error) => {
                     tracing::error!(%error, "the control socket can't accept");
@@ -195,10 +248,6 @@ pub async fn serve_over(
     }
     // Aborting a conversation drops its egress, and that its directory.
     connections.shutdown().await;
-    if let Err(error) = std::fs::remove_file(&path) {
-        tracing::warn!(socket = %path.display(), %error, "the control socket could not be removed");
-    }
-    Ok(())
 }
 
 pub(crate) fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, GatewayError> {
@@ -270,10 +319,10 @@ async fn bind(path: &Path) -> Result<UnixListener, GatewayError> {
 }
 
 /// One control connection, logged once if it ends badly.
-async fn converse(shared: Arc<Shared>, stream: UnixStream) {
+async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
-    let ended = answer_first(&shared, &mut reader, &mut writer).await;
+    let ended = answer_first(&shared, asked, &mut reader, &mut writer).await;
     match ended {
         Ok(()) | Err(LineError::Ended | LineError::Io(_)) => (),
         Err(error @ (LineError::TooLong | LineError::NotUnderstood(_))) => {
@@ -286,6 +335,7 @@ async fn converse(shared: Arc<Shared>, stream: UnixStream) {
 
 async fn answer_first(
     shared: &Arc<Shared>,
+    asked: Asked,
     reader: &mut BufReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> Result<(), LineError> {
@@ -294,19 +344,35 @@ async fn answer_first(
         let message = "no request in time".to_owned();
         return say(writer, &Answer::Refused { message }).await;
     };
-    match request? {
-        Request::Status {} => say(writer, &Answer::Status(shared.status())).await,
-        Request::Close { .. } => {
+    match (request?, asked) {
+        (Request::Txt { name, group }, Asked::Anything | Asked::Texts) => {
+            let answer = tokio::select! {
+                answer = text::look_up(shared, &name, &group) => answer,
+                () = lines::gone(reader) => return Err(LineError::Ended),
+            };
+            say(writer, &answer).await
+        }
+        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Asked::Texts) => {
+            let message = "only texts are answered here".to_owned();
+            say(writer, &Answer::Refused { message }).await
+        }
+        (Request::Status {}, Asked::Anything) => {
+            say(writer, &Answer::Status(shared.status())).await
+        }
+        (Request::Close { .. }, Asked::Anything) => {
             let message = "nothing is open on this connection".to_owned();
             say(writer, &Answer::Refused { message }).await
         }
-        Request::Open {
-            check,
-            host,
-            group,
-            order,
-            wish,
-        } => {
+        (
+            Request::Open {
+                check,
+                host,
+                group,
+                order,
+                wish,
+            },
+            Asked::Anything,
+        ) => {
             let wanted = Wanted {
                 check,
                 host,
@@ -370,7 +436,7 @@ async fn hold_open(
             }
             say(writer, &Answer::Account(account)).await
         }
-        Request::Open { .. } | Request::Status {} => {
+        Request::Open { .. } | Request::Status {} | Request::Txt { .. } => {
             let message = "only `close` may follow `open`".to_owned();
             say(writer, &Answer::Refused { message }).await
         }

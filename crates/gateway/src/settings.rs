@@ -15,6 +15,8 @@ use thiserror::Error;
 pub struct Settings {
     /// Where the control socket is bound. Default `/run/gateway/gateway.sock`: the volume that only the orchestrator shares.
     pub control_socket: PathBuf,
+    /// Where texts alone may be asked for: the intake's socket. Default none. Whoever has it can open no way out.
+    pub text_socket: Option<PathBuf>,
     /// Below it stands a directory a check. Default `/egress`: the volume whose subdirectories the launcher mounts one by one.
     pub egress_root: PathBuf,
     /// Resolvers to ask. Default none: those of `/etc/resolv.conf`, read once at start.
@@ -78,6 +80,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             control_socket: PathBuf::from("/run/gateway/gateway.sock"),
+            text_socket: None,
             egress_root: PathBuf::from("/egress"),
             resolvers: Vec::new(),
             dns_timeout: Duration::from_secs(8),

@@ -1,0 +1,154 @@
+//! TXT records: asked of DNS or of the lab's names file, and remembered.
+//!
+//! In: a [`TextName`]. Out: [`Texts`], cut to their bounds. A failure is never remembered: whoever asks again in its turn is told what DNS says then.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+
+use super::{Answer, NEGATIVE_TTL_MAX, Resolver, Source, TTL_MAX, TTL_MIN, error_text, judge, now};
+use crate::control::Texts;
+use crate::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
+
+/// Names remembered with their texts: at most 8 MiB, for more owners than speak up in an hour.
+pub const CACHE_TEXTS_MAX: usize = 4096;
+
+/// What became of asking for texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextSource {
+    /// DNS answered, or failed to.
+    Answered(Texts),
+    /// The resolver can't be reached for want of a route.
+    Offline,
+    /// This machine could not ask.
+    OwnFailure,
+}
+
+/// Texts that were asked for, each until its time is over.
+#[derive(Debug, Default)]
+pub(super) struct Memory(HashMap<TextName, (Texts, Instant)>);
+
+impl Memory {
+    fn remember(&mut self, name: &TextName, texts: &Texts, ttl: Duration, now: Instant) {
+        if self.0.len() >= CACHE_TEXTS_MAX {
+            self.0.retain(|_, (_, until)| *until > now);
+        }
+        if self.0.len() >= CACHE_TEXTS_MAX {
+            let next = self.0.iter().min_by_key(|(_, (_, until))| *until);
+            if let Some(name) = next.map(|(name, _)| name.clone()) {
+                self.0.remove(&name);
+            }
+        }
+        let until = now.checked_add(ttl).unwrap_or(now);
+        self.0.insert(name.clone(), (texts.clone(), until));
+    }
+}
+
+impl Resolver {
+    /// What is remembered of a name's texts.
+    pub fn remembered_texts(&self, name: &TextName) -> Option<Texts> {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (texts, until) = texts.0.get(name)?;
+        (*until > now()).then(|| texts.clone())
+    }
+
+    /// Asks for a name's texts, within the setting's time-out, and remembers them.
+    pub async fn ask_texts(&self, name: &TextName) -> TextSource {
+        let resolver = match &self.source {
+            Source::Dns(resolver) => resolver,
+            Source::File(file) => {
+                let found = file
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .texts(name);
+                return match found {
+                    Ok(texts) => TextSource::Answered(texts),
+                    Err(error) => {
+                        tracing::error!(%name, error = error_text(&error), "names file");
+                        TextSource::OwnFailure
+                    }
+                };
+            }
+        };
+        let Ok(answer) = tokio::time::timeout(self.timeout, ask(resolver, name)).await else {
+            return TextSource::Answered(Texts::TimedOut {});
+        };
+        let (texts, ttl) = match answer {
+            Ok(lookup) => found(&lookup),
+            Err(NetError::Dns(DnsError::NoRecordsFound(none))) => {
+                let ttl = Duration::from_secs(none.negative_ttl.unwrap_or(0).into());
+                let texts = match none.response_code {
+                    ResponseCode::NXDomain => Texts::NoSuchName {},
+                    ResponseCode::NoError => Texts::NoData {},
+                    // A host's server may answer with any other code, known or not.
+                    code => {
+                        tracing::debug!(%name, %code, "no answer");
+                        return TextSource::Answered(Texts::ServerFailed {});
+                    }
+                };
+                (texts, ttl.min(NEGATIVE_TTL_MAX))
+            }
+            Err(NetError::Timeout) => return TextSource::Answered(Texts::TimedOut {}),
+            Err(error) => {
+                return match judge(&error) {
+                    Answer::NoRoute => TextSource::Offline,
+                    Answer::OwnFailure(_) => TextSource::OwnFailure,
+                    Answer::Failure(_) | Answer::Known(..) => {
+                        TextSource::Answered(Texts::ServerFailed {})
+                    }
+                };
+            }
+        };
+        self.texts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remember(name, &texts, ttl.clamp(TTL_MIN, TTL_MAX), now());
+        TextSource::Answered(texts)
+    }
+}
+
+async fn ask(resolver: &TokioResolver, name: &TextName) -> Result<Lookup, NetError> {
+    let mut whole = Name::from_ascii(name.to_string())?;
+    whole.set_fqdn(true);
+    resolver.lookup(whole, RecordType::TXT).await
+}
+
+fn found(lookup: &Lookup) -> (Texts, Duration) {
+    let ttl = lookup
+        .valid_until()
+        .saturating_duration_since(Instant::now());
+    let records: Vec<_> = lookup
+        .answers()
+        .iter()
+        // An alias on the way is no text.
+        .filter_map(|record| {
+            let RData::TXT(txt) = &record.data else {
+                return None;
+            };
+            Some(text(txt.txt_data.iter().flatten()))
+        })
+        .take(RECORDS_MAX)
+        .collect();
+    if records.is_empty() {
+        (Texts::NoData {}, ttl)
+    } else {
+        (Texts::Records { records }, ttl)
+    }
+}
+
+/// The strings of a record, joined and cut.
+pub(super) fn text<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
+    bytes
+        .take(RECORD_BYTES_MAX)
+        .map(|byte| match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => char::REPLACEMENT_CHARACTER,
+        })
+        .collect()
+}
