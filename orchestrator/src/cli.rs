@@ -54,6 +54,8 @@ enum Command {
     Launcher,
     /// Run the gateway: the only way out for a check
     Gateway,
+    /// Run the intake: takes submissions and opt-outs over HTTP, behind a web server
+    Intake,
     /// Check one host through the whole path and show each step
     Check {
         /// The host
@@ -164,6 +166,8 @@ enum Part {
     Launcher,
     /// The gateway
     Gateway,
+    /// The intake
+    Intake,
 }
 
 fn parse_host(text: &str) -> Result<Host, String> {
@@ -261,6 +265,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Run => roles::run(config).await,
         Command::Launcher => roles::launcher(config).await,
         Command::Gateway => roles::gateway(config).await,
+        Command::Intake => roles::intake(config).await,
         Command::Check { host } => ask::check(config, host).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
         Command::Import { file, output } => ask::import(config, &file, output.json).await,

@@ -3,6 +3,7 @@
 //! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
 //! unknown keys, values out of bounds, names that are none.
 
+mod intake;
 mod table;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::policy::{self, ListError};
 use crate::source::file::SourcesError;
 use crate::source::{self, Source};
 
+pub use intake::IntakeConfig;
 pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
 
 /// Most bytes of a settings file; a full one with comments is below 8 KiB.
@@ -94,6 +96,14 @@ pub enum ConfigError {
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
+    /// The intake was started and a socket that it needs is not named.
+    #[error(
+        "setting `{key}` is empty: the intake needs it, and so does the part that makes that socket"
+    )]
+    IntakeOff {
+        /// The setting.
+        key: &'static str,
+    },
     /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
@@ -140,6 +150,12 @@ pub struct Config {
     pub launcher_settings: launcher::Settings,
     /// For the gateway role.
     pub gateway_settings: gateway::Settings,
+    /// The gateway's socket for texts, if there is one.
+    pub text_socket: Option<PathBuf>,
+    /// The daemon's socket for the intake, if there is one.
+    pub intake_socket: Option<PathBuf>,
+    /// For the intake role: where it listens, whom it believes, how much it takes.
+    pub intake: IntakeConfig,
 }
 
 /// Where the launcher runs.
@@ -273,6 +289,9 @@ impl Config {
             engine_socket: values.parse("engine_socket", path)?,
             launcher_settings: launcher_settings(values)?,
             gateway_settings: gateway_settings(values)?,
+            text_socket: values.parse("text_socket", path_or_none)?,
+            intake_socket: values.parse("intake_socket", path_or_none)?,
+            intake: IntakeConfig::new(values)?,
         })
     }
 
@@ -377,6 +396,7 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
     let defaults = gateway::Settings::default();
     Ok(gateway::Settings {
         control_socket: values.parse("gateway_socket", path)?,
+        text_socket: values.parse("text_socket", path_or_none)?,
         egress_root: values.parse("egress_dir", path)?,
         resolvers: values.parse("resolvers", resolvers)?,
         open_max: u32::try_from(opens_max(values)?).unwrap_or(u32::MAX),

@@ -177,7 +177,7 @@ impl Handler {
         answers.send(last.unwrap_or_else(Answer::Failed)).await.ok();
     }
 
-    async fn add(&self, names: &[String]) -> Result<AddReport, String> {
+    pub(crate) async fn add(&self, names: &[String]) -> Result<AddReport, String> {
         let mut report = AddReport::default();
         let mut admitted = Vec::new();
         for name in names.iter().take(NAMES_PER_REQUEST_MAX) {
@@ -208,18 +208,12 @@ impl Handler {
     }
 
     async fn opt_out(&self, host: &Host, by: By, undo: bool) -> Result<String, String> {
-        let now = self.tools.clock.now();
         let who = match by {
             By::Owner => "its owner",
             By::Moderator => "a moderator",
         };
-        let writer = &self.tools.writer;
         if undo {
-            return match writer
-                .opt_in(host, by.into(), now)
-                .await
-                .map_err(in_words)?
-            {
+            return match self.take_back(host, by).await? {
                 OptIn::Done => Ok(format!(
                     "{host}: {who} took the opt-out back; it is asked again"
                 )),
@@ -230,6 +224,21 @@ impl Handler {
                 OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),
             };
         }
+        Ok(match self.leave_alone(host, by).await? {
+            OptOut::Done => {
+                format!("{host} opted out by {who}: off the next dump, and never asked again")
+            }
+            OptOut::Stands { by } => format!(
+                "{host} opted out already, by {}: nothing to do",
+                by.as_str()
+            ),
+        })
+    }
+
+    /// Writes an opt-out by word of mouth down, and has the loop end what is under way for the host.
+    pub(crate) async fn leave_alone(&self, host: &Host, by: By) -> Result<OptOut, String> {
+        let now = self.tools.clock.now();
+        let writer = &self.tools.writer;
         let outcome = writer
             .opt_out(host, by.into(), now)
             .await
@@ -240,15 +249,24 @@ impl Handler {
                 .await
                 .map_err(|_ended| ENDING.to_owned())?;
         }
-        Ok(match outcome {
-            OptOut::Done => {
-                format!("{host} opted out by {who}: off the next dump, and never asked again")
-            }
-            OptOut::Stands { by } => format!(
-                "{host} opted out already, by {}: nothing to do",
-                by.as_str()
-            ),
-        })
+        Ok(outcome)
+    }
+
+    /// Takes an opt-out by word of mouth back, for whoever made it (invariant I7).
+    pub(crate) async fn take_back(&self, host: &Host, by: By) -> Result<OptIn, String> {
+        let now = self.tools.clock.now();
+        let writer = &self.tools.writer;
+        writer.opt_in(host, by.into(), now).await.map_err(in_words)
+    }
+
+    /// The name, when it may be in the census.
+    pub(crate) fn admit(&self, host: &Host) -> Result<Host, admission::Refusal> {
+        self.tools.names.admit_host(host.clone())
+    }
+
+    /// Whose the name is.
+    pub(crate) fn registered_domain(&self, host: &Host) -> String {
+        self.tools.names.registered_domain(host)
     }
 
     async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
@@ -336,11 +354,33 @@ pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
 /// None; it is a `Result` so that it can be joined with the loop.
 pub async fn serve(
     path: PathBuf,
-    mut listener: UnixListener,
+    listener: UnixListener,
     handler: Handler,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let talk = move |stream| {
+        let handler = handler.clone();
+        async move { converse(stream, &handler).await }
+    };
+    accept(path, listener, CONNECTIONS_MAX, talk, shutdown).await
+}
+
+/// Serves a socket of ours until `shutdown`: `talk` with each connection, at most `connections_max` at once. Makes the socket anew when somebody
+/// took it away.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub(crate) async fn accept<Talking>(
+    path: PathBuf,
+    mut listener: UnixListener,
+    connections_max: usize,
+    talk: impl Fn(UnixStream) -> Talking,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()>
+where
+    Talking: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(connections_max));
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -367,9 +407,9 @@ pub async fn serve(
                 continue;
             }
         };
-        let handler = handler.clone();
+        let talking = talk(stream);
         tokio::spawn(async move {
-            if let Err(error) = converse(stream, &handler).await {
+            if let Err(error) = talking.await {
                 tracing::debug!(%error, "a control connection ended early");
             }
             drop(place);

@@ -34,6 +34,7 @@ pub mod source;
 
 pub mod control;
 pub mod explain;
+pub mod intake;
 pub mod status;
 
 pub mod cli;

@@ -60,10 +60,16 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "store",
             "dump",
             "gateway",
+            "intake",
             "launcher",
             "token",
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
+    ),
+    (
+        "intake",
+        &["protocol", "admission", "gateway", "token"],
+        &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
     // Measures the whole path against the engine's bare API, and admission under a flood.

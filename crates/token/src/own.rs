@@ -351,7 +351,7 @@ impl Purpose {
     }
 
     /// Anybody may submit a host. What an owner decides is decided by a domain that the host lies in.
-    fn is_the_owners(self) -> bool {
+    pub fn is_the_owners(self) -> bool {
         match self {
             Self::Submit => false,
             Self::OptOut | Self::OptIn => true,

@@ -1,4 +1,4 @@
-//! The long-lived roles: daemon, launcher, gateway. Each runs until SIGTERM or SIGINT.
+//! The long-lived roles: daemon, launcher, gateway, intake. Each runs until SIGTERM or SIGINT.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::OK;
-use crate::clock::{Clock, Dice, SteadyClock};
+use crate::clock::{Clock, Dice, SteadyClock, SystemClock};
 use crate::config::{Config, LauncherPlace};
 use crate::control::{self, Handler};
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
+use crate::intake::IntakeDoor;
 use crate::tools::Tools;
 
 pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
@@ -33,12 +34,22 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     let live = Arc::new(Live::new(clock.now()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
     let handler = Handler::with_daemon(&tools, orders, live.clone());
+    let intake = match &config.intake_socket {
+        Some(path) => Some(IntakeDoor::open(path, handler.clone(), store.reader()?)?),
+        None => None,
+    };
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
     let listener = control::listen(&config.control_socket())?;
     let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
-    // When either fails, the process ends, and whoever watches it starts a new one.
-    tokio::try_join!(control, daemon.run(shutdown.clone()))?;
+    let intake = async {
+        match intake {
+            Some(door) => door.serve(shutdown.clone()).await,
+            None => Ok(()),
+        }
+    };
+    // When one fails, the process ends, and whoever watches it starts a new one.
+    tokio::try_join!(control, intake, daemon.run(shutdown.clone()))?;
     Ok(OK)
 }
 
@@ -57,6 +68,18 @@ pub(super) async fn gateway(config: &Config) -> anyhow::Result<u8> {
     gateway::serve(config.gateway_settings.clone(), shutdown)
         .await
         .context("gateway")?;
+    Ok(OK)
+}
+
+pub(super) async fn intake(config: &Config) -> anyhow::Result<u8> {
+    let shutdown = until_signal()?;
+    let clock = SystemClock;
+    let now =
+        Arc::new(move || token::UnixSeconds(u64::try_from(clock.now().0 / 1000).unwrap_or(0)));
+    let settings = config.intake_settings()?;
+    ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
+        .await
+        .context("intake")?;
     Ok(OK)
 }
 

@@ -154,6 +154,36 @@ pub const SETTINGS: &[Setting] = &[
         "Dials a second in all, 1 to 1000 (gateway only).",
     ),
     setting(
+        "text_socket",
+        "",
+        "Socket at which the gateway looks up the TXT records of owners' domains and does nothing else, for the intake; empty: none (gateway, intake).",
+    ),
+    setting(
+        "intake_socket",
+        "",
+        "Socket at which the daemon takes submissions and opt-outs from the intake, and nothing else; empty: none (run, intake).",
+    ),
+    setting(
+        "intake_listen",
+        "/run/intake-http/http.sock",
+        "Where the intake takes HTTP requests: the path of a Unix socket, which the web server in front shares, or IP:port (intake only).",
+    ),
+    setting(
+        "intake_client_header",
+        "",
+        "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: the other end of the connection is the client, and over a Unix socket all are one (intake only).",
+    ),
+    setting(
+        "intake_posts_per_hour",
+        "20",
+        "Submissions and opt-outs that one client, an IPv4 address or an IPv6 /64, may send in any hour, 1 to 100 (intake only).",
+    ),
+    setting(
+        "intake_log_key",
+        "",
+        "Public key, 64 hex digits, that Sigsum's tools sign in the place of a log's when they make tokens for this census; empty: their tokens are not taken (intake only).",
+    ),
+    setting(
         "log",
         "info",
         "What is logged: error, warn, info, debug, trace, or a filter such as `info,gateway=debug`.",

@@ -1,0 +1,371 @@
+//! What the intake answers to.
+//!
+//! | request | body | |
+//! |---|---|---|
+//! | `POST /submit` | `{"host":"social.example"}` | let a host in |
+//! | `GET /submit/HOST` | | where a host stands |
+//! | `POST /opt-out` | `{"host":"social.example","undo":false}` | leave a host alone; with `undo`, take that back |
+//! | `GET /health` | | whether this part serves; asks nobody |
+//!
+//! In: a request. Out: what the daemon made of it, or a [`Problem`].
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use protocol::Host;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use token::{Purpose, UnixSeconds};
+
+use crate::clients::{Client, Clients};
+use crate::problem::Problem;
+use crate::proof::{self, ProofSource, Wanted};
+use crate::settings::{ClientFrom, Settings};
+use crate::texts::Texts;
+use crate::token_header::{Occasion, token_of};
+use crate::wire::{self, Answer, Census, HashInHex, Standing, Vouched};
+
+/// Largest body in bytes: a name of 1012 bytes, as U-labels, with each of them escaped, would be larger, but nobody writes that.
+pub(crate) const BODY_BYTES_MAX: usize = 4096;
+
+/// From the end of the head to the end of the body.
+pub(crate) const BODY_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Over which requests of one client are counted.
+pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
+
+/// `GET`s of one client in an hour: one a minute, and some more. They cost the daemon a look at its database.
+pub(crate) const GETS_PER_HOUR: usize = 100;
+
+/// When to come again while the daemon is away: it is started anew within that.
+const AWAY_RETRY: Duration = Duration::from_secs(30);
+
+/// What time it is. Only a role reads a clock.
+pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
+
+/// The other end of a connection: nothing over a Unix socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) Option<IpAddr>);
+
+/// What all requests share.
+pub(crate) struct Shared {
+    settings: Settings,
+    texts: Texts,
+    census: Census,
+    proofs: Vec<Box<dyn ProofSource>>,
+    posts: Mutex<Clients>,
+    gets: Mutex<Clients>,
+    now: Now,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Settings,
+        texts: Texts,
+        proofs: Vec<Box<dyn ProofSource>>,
+        now: Now,
+    ) -> Self {
+        Self {
+            texts,
+            census: Census::new(settings.census_socket.clone()),
+            proofs,
+            posts: Mutex::new(Clients::new(settings.posts_per_hour, CLIENT_WINDOW)),
+            gets: Mutex::new(Clients::new(GETS_PER_HOUR, CLIENT_WINDOW)),
+            now,
+            settings,
+        }
+    }
+}
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/submit", post(submit))
+        .route("/submit/{host}", get(state))
+        .route("/opt-out", post(opt_out))
+        .route("/health", get(|| std::future::ready("ok\n")))
+        .fallback(|| {
+            let nothing = "there is no such page: POST /submit, GET /submit/HOST, POST /opt-out";
+            std::future::ready(Problem::other(
+                StatusCode::NOT_FOUND,
+                "no_such_page",
+                nothing,
+            ))
+        })
+        .method_not_allowed_fallback(|| {
+            let nothing = "this page does not take that method";
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            std::future::ready(Problem::other(status, "wrong_method", nothing))
+        })
+        .with_state(shared)
+}
+
+/// What is said of a host that was asked about.
+#[derive(Debug, Serialize)]
+struct Said<'a> {
+    host: &'a Host,
+    /// For machines.
+    state: &'static str,
+    /// For people.
+    words: &'a str,
+}
+
+impl Said<'_> {
+    fn with(self, status: StatusCode) -> Response {
+        let mut response = (status, Json(self)).into_response();
+        let no_store = HeaderValue::from_static("no-store");
+        response
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, no_store);
+        response
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Submission {
+    host: String,
+}
+
+async fn submit(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Result<Response, Problem> {
+    charge(
+        &shared.posts,
+        client_of(&shared.settings.client, peer, request.headers()),
+    )?;
+    let (head, body) = request.into_parts();
+    let host = host_of(&read_body::<Submission>(body).await?.host)?;
+    let occasion = Occasion {
+        purpose: Purpose::Submit,
+        host: &host,
+        now: (shared.now)(),
+        log_key: shared.settings.log_key,
+    };
+    let vouched = match token_of(&head.headers)? {
+        Some(token) => {
+            let submitter = token.verify(occasion, &shared.texts).await?;
+            Some(Vouched {
+                domain: submitter.domain,
+                key_hash: HashInHex(submitter.key_hash.to_bytes()),
+            })
+        }
+        None => {
+            // A known name is free: nobody has to prove anything to be told so.
+            let request = wire::Request::SubmissionState { host: host.clone() };
+            if let Answer::Stands { standing } = ask(&shared, &request).await? {
+                return Ok(stands(&host, standing));
+            }
+            require_proof(&shared, &host, Purpose::Submit).await?;
+            None
+        }
+    };
+    let request = wire::Request::Submit {
+        host: host.clone(),
+        vouched,
+    };
+    reply(&host, Purpose::Submit, ask(&shared, &request).await?)
+}
+
+async fn state(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    charge(
+        &shared.gets,
+        client_of(&shared.settings.client, peer, &headers),
+    )?;
+    let host = host_of(&name)?;
+    let request = wire::Request::SubmissionState { host: host.clone() };
+    reply(&host, Purpose::Submit, ask(&shared, &request).await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OptOut {
+    host: String,
+    #[serde(default)]
+    undo: bool,
+}
+
+async fn opt_out(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Result<Response, Problem> {
+    charge(
+        &shared.posts,
+        client_of(&shared.settings.client, peer, request.headers()),
+    )?;
+    let (head, body) = request.into_parts();
+    let OptOut { host, undo } = read_body(body).await?;
+    let host = host_of(&host)?;
+    let purpose = if undo {
+        Purpose::OptIn
+    } else {
+        Purpose::OptOut
+    };
+    let occasion = Occasion {
+        purpose,
+        host: &host,
+        now: (shared.now)(),
+        log_key: shared.settings.log_key,
+    };
+    match token_of(&head.headers)? {
+        Some(token) => {
+            token.verify(occasion, &shared.texts).await?;
+        }
+        None => require_proof(&shared, &host, purpose).await?,
+    }
+    let request = wire::Request::OptOut {
+        host: host.clone(),
+        undo,
+    };
+    reply(&host, purpose, ask(&shared, &request).await?)
+}
+
+async fn require_proof(shared: &Shared, host: &Host, purpose: Purpose) -> Result<(), Problem> {
+    let wanted = Wanted {
+        host: host.clone(),
+        purpose,
+    };
+    proof::require(&shared.proofs, &wanted).await
+}
+
+/// Whose request it is, as far as the setting lets anybody tell.
+fn client_of(from: &ClientFrom, Peer(peer): Peer, headers: &HeaderMap) -> Client {
+    let address = match from {
+        ClientFrom::Peer => peer,
+        ClientFrom::Header(name) => {
+            let mut values = headers.get_all(name).iter();
+            // Two would mean that the web server added one to what the client sent, and the client chose the first.
+            match (values.next(), values.next()) {
+                (Some(one), None) => one.to_str().ok().and_then(|text| text.trim().parse().ok()),
+                (None | Some(_), _) => None,
+            }
+        }
+    };
+    address.map_or(Client::Unknown, Client::at)
+}
+
+fn charge(clients: &Mutex<Clients>, client: Client) -> Result<(), Problem> {
+    let now = tokio::time::Instant::now().into_std();
+    clients
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .admit(client, now)
+        .map_err(|wait| {
+            let words = "too many requests from where this one came from: try again later";
+            Problem::too_soon("too_many_requests", words, wait)
+        })
+}
+
+async fn read_body<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let read = tokio::time::timeout(BODY_TIME_MAX, to_bytes(body, BODY_BYTES_MAX)).await;
+    let Ok(read) = read else {
+        let words = "the body did not come in time";
+        return Err(Problem::other(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            words,
+        ));
+    };
+    let bytes = read.map_err(|error| {
+        if error.into_inner().is::<http_body_util::LengthLimitError>() {
+            let words = format!("the body is longer than {BODY_BYTES_MAX} bytes");
+            Problem::other(StatusCode::PAYLOAD_TOO_LARGE, "body_too_long", words)
+        } else {
+            Problem::bad("body_not_whole", "the body did not come whole")
+        }
+    })?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Problem::bad(
+            "body_malformed",
+            format!("the body is not what this page takes: {error}"),
+        )
+    })
+}
+
+fn host_of(text: &str) -> Result<Host, Problem> {
+    Host::parse(text)
+        .map_err(|error| Problem::bad("not_a_host", format!("the host can't be used: {error}")))
+}
+
+async fn ask(shared: &Shared, request: &wire::Request) -> Result<Answer, Problem> {
+    shared.census.ask(request).await.map_err(|error| {
+        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be asked");
+        census_is_away()
+    })
+}
+
+fn census_is_away() -> Problem {
+    let words = "the census can't take this now: try again later";
+    Problem::unavailable("census_away", words, AWAY_RETRY)
+}
+
+fn stands(host: &Host, standing: Standing) -> Response {
+    Said {
+        host,
+        state: standing.as_str(),
+        words: standing.words(),
+    }
+    .with(StatusCode::OK)
+}
+
+/// What the daemon's answer is in HTTP.
+fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Problem> {
+    match answer {
+        Answer::Accepted {} => Ok(Said {
+            host,
+            state: Standing::Waiting.as_str(),
+            words: "accepted: the census will look at this host soon",
+        }
+        .with(StatusCode::ACCEPTED)),
+        Answer::Stands { standing } => Ok(stands(host, standing)),
+        Answer::Done { words } => {
+            let standing = match purpose {
+                Purpose::OptOut => Standing::OptedOut,
+                Purpose::Submit | Purpose::OptIn => Standing::Waiting,
+            };
+            Ok(Said {
+                host,
+                state: standing.as_str(),
+                words: &words,
+            }
+            .with(StatusCode::OK))
+        }
+        Answer::Unknown {} => Err(Problem::other(
+            StatusCode::NOT_FOUND,
+            "unknown",
+            format!("the census does not know {host}"),
+        )),
+        Answer::NotAdmitted { why } => Err(Problem::bad(
+            "not_admitted",
+            format!("{host} can't be in the census: {why}"),
+        )),
+        Answer::Refused { why } => Err(Problem::forbidden("refused", why)),
+        Answer::NotNow { why, retry_after_s } => Err(Problem::too_soon(
+            "no_room",
+            why,
+            Duration::from_secs(retry_after_s),
+        )),
+        Answer::NotTheirs { words } => Err(Problem::forbidden("not_theirs", words)),
+        Answer::Failed { why } => {
+            tracing::error!(%host, why, "the daemon failed");
+            Err(census_is_away())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

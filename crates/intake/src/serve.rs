@@ -1,0 +1,210 @@
+//! The intake's own door: connections, and the bounds on each.
+//!
+//! In: connections of the web server in front. Out: an answer each, and the end: one request a connection, so that none holds a place for nothing.
+//! Refused: heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::Names;
+use axum::{Extension, Router};
+use gateway::GatewayClient;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::proof::{ProofSource, TxtProof};
+use crate::routes::{Now, Peer, Shared, router};
+use crate::settings::{Listen, Settings};
+use crate::texts::Texts;
+
+/// Connections at once. Most of their time is spent waiting for DNS; each may hold some 40 KiB.
+pub const CONNECTIONS_MAX: usize = 64;
+
+/// Largest head in bytes: a token of each form, and what browsers and web servers send.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most headers.
+pub const HEADERS_MAX: usize = 64;
+
+/// From the connection to the end of the head. The web server in front has the whole request by then.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A connection's whole life: head, body, two look-ups and the daemon's answer.
+pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Mode of the Unix socket: the web server in front is another user, and whoever has the volume may use it.
+const SOCKET_MODE: u32 = 0o666;
+
+/// Pause after a failed accept, so that a lack of descriptors doesn't burn the processor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The intake can't begin.
+#[derive(Debug, Error)]
+pub enum IntakeError {
+    /// It can't listen.
+    #[error("can't listen at {at}")]
+    Listen {
+        /// Where.
+        at: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another one answers there.
+    #[error("another intake answers at {}", .0.display())]
+    AlreadyRunning(PathBuf),
+}
+
+enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// Serves until `shutdown`.
+///
+/// # Errors
+/// Why it could not begin. Once it serves, it goes on until told otherwise.
+pub async fn serve(
+    settings: Settings,
+    names: Arc<Names>,
+    now: Now,
+    shutdown: CancellationToken,
+) -> Result<(), IntakeError> {
+    let listen = settings.listen.clone();
+    let listener = bind(&listen).await?;
+    let texts = Texts::new(GatewayClient::new(settings.text_socket.clone()), names);
+    let proofs: Vec<Box<dyn ProofSource>> = vec![Box::new(TxtProof(texts.clone()))];
+    let router = router(Arc::new(Shared::new(settings, texts, proofs, now)));
+    tracing::info!(?listen, "the intake serves");
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => break,
+            Some(_) = connections.join_next() => (),
+            accepted = accept(&listener), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(converse(stream, peer, router.clone()));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the intake can't accept");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    connections.shutdown().await;
+    if let Listen::Unix(path) = &listen
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
+    }
+    Ok(())
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+async fn accept(listener: &Listener) -> io::Result<(Box<dyn Stream>, Peer)> {
+    match listener {
+        Listener::Unix(listener) => {
+            let (stream, _unnamed) = listener.accept().await?;
+            Ok((Box::new(stream), Peer(None)))
+        }
+        Listener::Tcp(listener) => {
+            let (stream, peer) = listener.accept().await?;
+            Ok((Box::new(stream), Peer(Some(peer.ip()))))
+        }
+    }
+}
+
+async fn converse(stream: Box<dyn Stream>, peer: Peer, router: Router) {
+    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    match tokio::time::timeout(CONNECTION_TIME_MAX, connection).await {
+        Ok(Ok(())) => {}
+        // What strangers send wrong is no news, and says nothing that may be kept.
+        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
+        Err(_elapsed) => tracing::debug!("a connection took too long"),
+    }
+}
+
+async fn bind(listen: &Listen) -> Result<Listener, IntakeError> {
+    match listen {
+        Listen::Unix(path) => bind_unix(path).await,
+        Listen::Tcp(address) => {
+            TcpListener::bind(address)
+                .await
+                .map(Listener::Tcp)
+                .map_err(|source| IntakeError::Listen {
+                    at: address.to_string(),
+                    source,
+                })
+        }
+    }
+}
+
+async fn bind_unix(path: &Path) -> Result<Listener, IntakeError> {
+    let failed = |source| IntakeError::Listen {
+        at: path.display().to_string(),
+        source,
+    };
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+    if is_socket {
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(IntakeError::AlreadyRunning(path.to_owned()));
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    Ok(Listener::Unix(listener))
+}
+
+/// The longest wait for an intake that is asked whether it serves.
+const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Longest answer to that question.
+const HEALTH_BYTES_MAX: u64 = 4096;
+
+/// Whether an intake serves at this place.
+///
+/// # Errors
+/// It does not, or takes too long.
+pub async fn health(listen: &Listen) -> io::Result<()> {
+    let asking = async {
+        let mut stream: Box<dyn Stream> = match listen {
+            Listen::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            Listen::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+        };
+        stream
+            .write_all(b"GET /health HTTP/1.1\r\nhost: intake\r\n\r\n")
+            .await?;
+        let mut answer = Vec::new();
+        stream
+            .take(HEALTH_BYTES_MAX)
+            .read_to_end(&mut answer)
+            .await?;
+        if answer.starts_with(b"HTTP/1.1 200 ") {
+            Ok(())
+        } else {
+            Err(io::Error::other("it answers, but not as it should"))
+        }
+    };
+    tokio::time::timeout(HEALTH_TIME_MAX, asking).await?
+}

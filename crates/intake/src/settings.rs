@@ -1,0 +1,41 @@
+//! The intake's settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use token::LogKey;
+
+/// All that can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where requests come in.
+    pub listen: Listen,
+    /// By what clients are told apart.
+    pub client: ClientFrom,
+    /// The gateway's socket for texts.
+    pub text_socket: PathBuf,
+    /// The daemon's socket for the intake.
+    pub census_socket: PathBuf,
+    /// `POST`s of one client in an hour, 1 to [`crate::clients::LIMIT_MAX`].
+    pub posts_per_hour: usize,
+    /// The key that Sigsum's tokens sign in a log's place; without one they are not taken.
+    pub log_key: Option<LogKey>,
+}
+
+/// Where requests come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// A Unix socket, which the web server in front shares.
+    Unix(PathBuf),
+    /// An address and a port.
+    Tcp(SocketAddr),
+}
+
+/// By what clients are told apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientFrom {
+    /// The other end of the connection. Over a Unix socket that is the web server, and all are one client.
+    Peer,
+    /// A header that the web server sets, replacing what the client sent. To be set only where nobody else reaches the intake.
+    Header(axum::http::HeaderName),
+}

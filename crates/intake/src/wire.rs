@@ -1,0 +1,306 @@
+//! The wire between the intake and the daemon: one request a connection, a line of JSON, and one line back.
+//!
+//! In: [`Request`]s. Out: [`Answer`]s. These three requests are all that can be said at the daemon's socket for the intake, and an opt-out said here
+//! is always an owner's: an intake that was taken over can order no check and no dump, and undo no moderator's word. Both ends bound a line before
+//! they parse it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use protocol::Host;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+/// Longest line either way: two names, a hash and a sentence.
+pub const LINE_BYTES_MAX: u64 = 4096;
+
+/// Longest wait for the daemon's answer: it has to write to its disk.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What the intake asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Let a host in.
+    Submit {
+        /// The host.
+        host: Host,
+        /// Who vouches for it. Nobody when the host proved that it wants it itself.
+        vouched: Option<Vouched>,
+    },
+    /// The owner wants a host left alone, or takes that back.
+    OptOut {
+        /// The host.
+        host: Host,
+        /// Take it back.
+        undo: bool,
+    },
+    /// Where a host stands.
+    SubmissionState {
+        /// The host.
+        host: Host,
+    },
+}
+
+/// Who vouches for a submission, by a token that was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vouched {
+    /// The domain whose DNS publishes the key.
+    pub domain: Host,
+    /// The hash of that key, by which rules name it.
+    pub key_hash: HashInHex,
+}
+
+/// A hash of 32 bytes, as 64 hex digits in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HashInHex(pub [u8; 32]);
+
+impl TryFrom<String> for HashInHex {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(&text, &mut bytes).map_err(|_not_hex| "not 64 hex digits")?;
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err("hex digits are in lower case");
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl From<HashInHex> for String {
+    fn from(hash: HashInHex) -> Self {
+        hex::encode(hash.0)
+    }
+}
+
+impl fmt::Debug for HashInHex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// What the daemon answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// The host is in from now on.
+    Accepted {},
+    /// Where the host stands, and did before: of a submission, that nothing had to be done.
+    Stands {
+        /// Where.
+        standing: Standing,
+    },
+    /// There is no such host.
+    Unknown {},
+    /// It is no name for the census.
+    NotAdmitted {
+        /// Why, as a sentence about it.
+        why: String,
+    },
+    /// The rules refuse it for good.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// There is no room for it now.
+    NotNow {
+        /// Why.
+        why: String,
+        /// When there may be, in seconds.
+        retry_after_s: u64,
+    },
+    /// The opt-out, or its end, is in force.
+    Done {
+        /// What it means.
+        words: String,
+    },
+    /// Somebody else said so, and only they take it back.
+    NotTheirs {
+        /// Who.
+        words: String,
+    },
+    /// The daemon could not do it.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Where a host stands, as far as it is anybody's business: whether it lives, or hides, is not told here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is in and was not looked at yet.
+    Waiting,
+    /// It was looked at.
+    Known,
+    /// It opted out.
+    OptedOut,
+    /// It is held, and not asked.
+    Held,
+}
+
+impl Standing {
+    /// For machines.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Known => "known",
+            Self::OptedOut => "opted_out",
+            Self::Held => "held",
+        }
+    }
+
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "the census has this host and will look at it soon",
+            Self::Known => "the census knows this host and looks at it regularly",
+            Self::OptedOut => "this host opted out: it is not listed and not looked at",
+            Self::Held => "this host is held back: it is not listed and not looked at",
+        }
+    }
+}
+
+/// A line that can't be read or written.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// The connection broke.
+    #[error("the connection broke")]
+    Io(#[from] io::Error),
+    /// It ended before the line did, or the line is over [`LINE_BYTES_MAX`].
+    #[error("the line is not whole, or longer than {LINE_BYTES_MAX} bytes")]
+    NotWhole,
+    /// It is no such value.
+    #[error("the line was not understood")]
+    NotUnderstood(#[from] serde_json::Error),
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// Why there is none.
+pub async fn read<T: DeserializeOwned>(from: impl AsyncRead + Unpin) -> Result<T, LineError> {
+    let mut line = Vec::new();
+    BufReader::new(from.take(LINE_BYTES_MAX))
+        .read_until(b'\n', &mut line)
+        .await?;
+    match line.strip_suffix(b"\n") {
+        Some(line) => Ok(protocol::parse_line(line)?),
+        None => Err(LineError::NotWhole),
+    }
+}
+
+/// Writes one line.
+///
+/// # Errors
+/// When the connection broke.
+pub async fn write<T: Serialize + Sync>(
+    mut to: impl AsyncWrite + Unpin,
+    value: &T,
+) -> Result<(), LineError> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(to.write_all(&line).await?)
+}
+
+/// Speaks to the daemon.
+#[derive(Debug, Clone)]
+pub struct Census {
+    path: PathBuf,
+}
+
+/// The daemon did not answer. A fault of ours.
+#[derive(Debug, Error)]
+pub enum Away {
+    /// Nobody answers at its socket, or the connection broke off.
+    #[error("the daemon is not there")]
+    Line(#[from] LineError),
+    /// No answer in time.
+    #[error("the daemon did not answer in time")]
+    Silent,
+}
+
+impl Census {
+    /// The daemon at this socket; nothing is connected yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
+        let talk = async {
+            let stream = UnixStream::connect(&self.path)
+                .await
+                .map_err(LineError::Io)?;
+            let (from, to) = stream.into_split();
+            write(to, request).await?;
+            Ok(read(from).await?)
+        };
+        tokio::time::timeout(ANSWER_TIME_MAX, talk)
+            .await
+            .unwrap_or(Err(Away::Silent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Invariants I3 and I7: what these are not can't be said.
+    #[test]
+    fn nothing_but_three_requests_can_be_said_and_no_moderators_word() {
+        for line in [
+            r#"{"opt_out":{"host":"a.example","undo":false}}"#,
+            r#"{"submit":{"host":"a.example","vouched":null}}"#,
+            r#"{"submission_state":{"host":"a.example"}}"#,
+        ] {
+            assert!(
+                protocol::parse_line::<Request>(line.as_bytes()).is_ok(),
+                "{line}"
+            );
+        }
+        for line in [
+            r#"{"opt_out":{"host":"a.example","undo":true,"by":"moderator"}}"#,
+            r#"{"opt_out":{"host":"a.example"}}"#,
+            r#"{"dump":{"force":true}}"#,
+            r#"{"check":{"host":"a.example"}}"#,
+            r#"{"add":{"names":["a.example"]}}"#,
+            r#"{"live":{}}"#,
+            r#"{"submit":["a.example",null]}"#,
+            r#"{"submission_state":{"host":"a.example:443"}}"#,
+        ] {
+            assert!(
+                protocol::parse_line::<Request>(line.as_bytes()).is_err(),
+                "{line}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_is_bounded_before_it_is_parsed() {
+        let long = format!(
+            "{{\"submission_state\":{{\"host\":\"a.example\"{}}}}}\n",
+            " ".repeat(4096)
+        );
+        assert!(matches!(
+            read::<Request>(long.as_bytes()).await,
+            Err(LineError::NotWhole)
+        ));
+        let cut = &br#"{"submission_state":{"host":"a.example"}}"#[..];
+        assert!(matches!(
+            read::<Request>(cut).await,
+            Err(LineError::NotWhole)
+        ));
+    }
+}

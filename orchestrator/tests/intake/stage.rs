@@ -1,0 +1,245 @@
+//! An intake over real sockets: the handler and the store are the real ones, the gateway plays DNS, and time stands still unless a test moves it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use admission::{Names, Reserved, Suffixes};
+use census::time::Timestamp;
+use gateway::control::{Answer, Request, Texts};
+use intake::{ClientFrom, Listen, Settings};
+use orchestrator::clock::Clock;
+use orchestrator::control::Handler;
+use orchestrator::intake::IntakeDoor;
+use protocol::Host;
+use store::Store;
+use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// 2026-10-01, as good as any.
+pub(crate) const NOW: u64 = 1_790_812_800;
+
+/// Key of the census in the known Sigsum token.
+pub(crate) const LOG_KEY: &str = "cda2517e17dcba133eb0e71bf77473f94a77d7e61b1de4e1e64adfd0938d6182";
+
+type Zone = Arc<Mutex<HashMap<String, Answer>>>;
+
+pub(crate) struct Stage {
+    pub(crate) store: Store,
+    pub(crate) http: PathBuf,
+    pub(crate) census: PathBuf,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    now: Arc<AtomicU64>,
+    zone: Zone,
+    _end: DropGuard,
+    _directory: tempfile::TempDir,
+}
+
+/// An answer of the intake.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) json: serde_json::Value,
+}
+
+#[derive(Debug)]
+struct Standing;
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        Timestamp(i64::try_from(NOW).unwrap() * 1000)
+    }
+}
+
+pub(crate) fn host(name: &str) -> Host {
+    Host::parse(name).unwrap()
+}
+
+pub(crate) fn key() -> SecretKey {
+    SecretKey::from_seed(&[7; 32])
+}
+
+/// The header of a token that is good for an hour.
+pub(crate) fn token(purpose: Purpose, domain: &str, of: &str) -> String {
+    let claim = Claim {
+        purpose,
+        domain: host(domain),
+        host: host(of),
+        expires: UnixSeconds(NOW + 3600),
+    };
+    format!("Fedicensus-Token: {}\r\n", OwnToken::sign(claim, &key()))
+}
+
+pub(crate) fn sigsum_token(domain: &str) -> String {
+    let log_key = LogKey::from_hex(LOG_KEY.as_bytes()).unwrap();
+    format!(
+        "Sigsum-Token: {}\r\n",
+        SigsumToken::sign(host(domain), log_key, &key())
+    )
+}
+
+pub(crate) fn records(records: &[&str]) -> Answer {
+    Answer::Txt(Texts::Records {
+        records: records.iter().map(|record| (*record).to_owned()).collect(),
+    })
+}
+
+impl Stage {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|store, names| Handler::alone(store.writer(), names, Arc::new(Standing)))
+            .await
+    }
+
+    pub(crate) async fn start_with(handler: impl FnOnce(&Store, Arc<Names>) -> Handler) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let store = store::open(&at("census.db")).unwrap();
+        let names = Arc::new(Names {
+            suffixes: Suffixes::compiled(),
+            reserved: Reserved::AllowInLab,
+        });
+        let handler = handler(&store, names.clone());
+        let end = CancellationToken::new();
+        let door = IntakeDoor::open(&at("intake.sock"), handler, store.reader().unwrap()).unwrap();
+        tokio::spawn(door.serve(end.clone()));
+        let (zone, asked) = (Zone::default(), Arc::default());
+        tokio::spawn(play_gateway(
+            UnixListener::bind(at("texts.sock")).unwrap(),
+            Arc::clone(&zone),
+            Arc::clone(&asked),
+        ));
+        let now = Arc::new(AtomicU64::new(NOW));
+        let settings = Settings {
+            listen: Listen::Unix(at("http.sock")),
+            client: ClientFrom::Header("x-real-ip".parse().unwrap()),
+            text_socket: at("texts.sock"),
+            census_socket: at("intake.sock"),
+            posts_per_hour: 20,
+            log_key: Some(LogKey::from_hex(LOG_KEY.as_bytes()).unwrap()),
+        };
+        let clock = Arc::clone(&now);
+        let time = Arc::new(move || UnixSeconds(clock.load(Ordering::Relaxed)));
+        tokio::spawn(intake::serve(settings, names, time, end.clone()));
+        let listen = Listen::Unix(at("http.sock"));
+        while intake::health(&listen).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Self {
+            store,
+            http: at("http.sock"),
+            census: at("intake.sock"),
+            asked,
+            now,
+            zone,
+            _end: end.drop_guard(),
+            _directory: directory,
+        }
+    }
+
+    /// What DNS says of a name from now on.
+    pub(crate) fn publish(&self, name: &str, answer: Answer) {
+        self.zone.lock().unwrap().insert(name.to_owned(), answer);
+    }
+
+    /// The test's key stands in this domain's zone.
+    pub(crate) fn publish_key(&self, label: &str, domain: &str) {
+        let digits = key().public().to_string();
+        self.publish(&format!("{label}.{domain}"), records(&[&digits]));
+    }
+
+    pub(crate) fn time_is(&self, now: u64) {
+        self.now.store(now, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lookups(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    pub(crate) async fn post(&self, path: &str, headers: &str, body: &str) -> Reply {
+        self.post_from("192.0.2.1", path, headers, body).await
+    }
+
+    pub(crate) async fn post_from(
+        &self,
+        client: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> Reply {
+        let length = body.len();
+        self.raw(format!(
+            "POST {path} HTTP/1.1\r\nhost: census.example\r\nx-real-ip: {client}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        ))
+        .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.raw(format!(
+            "GET {path} HTTP/1.1\r\nhost: census.example\r\nx-real-ip: 192.0.2.1\r\n\r\n"
+        ))
+        .await
+    }
+
+    pub(crate) async fn raw(&self, request: String) -> Reply {
+        let mut stream = UnixStream::connect(&self.http).await.unwrap();
+        // Who is refused early is not read to the end.
+        stream.write_all(request.as_bytes()).await.ok();
+        read_reply(stream).await
+    }
+
+    /// The names on the list.
+    pub(crate) fn listed(&self) -> Vec<String> {
+        let mut listed = Vec::new();
+        self.store
+            .reader()
+            .unwrap()
+            .each(|record, _| {
+                let is_out = matches!(record.state, census::state::State::OptedOut { .. });
+                if !is_out {
+                    listed.push(record.host.to_string());
+                }
+            })
+            .unwrap();
+        listed
+    }
+}
+
+pub(crate) async fn read_reply(mut stream: UnixStream) -> Reply {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.ok();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    Reply {
+        status: head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0),
+        head: head.to_ascii_lowercase(),
+        json: serde_json::from_str(body).unwrap_or_default(),
+    }
+}
+
+async fn play_gateway(listener: UnixListener, zone: Zone, asked: Arc<Mutex<Vec<String>>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (from, mut to) = stream.into_split();
+        let mut line = String::new();
+        BufReader::new(from).read_line(&mut line).await.unwrap();
+        let Ok(Request::Txt { name, group }) = serde_json::from_str(&line) else {
+            panic!("the intake asked for more than texts: {line}");
+        };
+        assert!(name.domain().is_within(&group), "{name} in {group}");
+        let name = name.to_string();
+        let known = zone.lock().unwrap().get(&name).cloned();
+        asked.lock().unwrap().push(name);
+        let answer = known.unwrap_or(Answer::Txt(Texts::NoSuchName {}));
+        let mut line = serde_json::to_vec(&answer).unwrap();
+        line.push(b'\n');
+        to.write_all(&line).await.ok();
+    }
+}
