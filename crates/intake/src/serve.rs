@@ -208,3 +208,36 @@ pub async fn health(listen: &Listen) -> io::Result<()> {
     };
     tokio::time::timeout(HEALTH_TIME_MAX, asking).await?
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a connection is given that sends `begun` and no more.
+    async fn gives(begun: &[u8]) -> (String, Duration) {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let router = Router::new().fallback(|| std::future::pending::<()>());
+        let started = tokio::time::Instant::now();
+        let serving = tokio::spawn(converse(Box::new(theirs), Peer(None), router));
+        let (mut from, mut to) = tokio::io::split(ours);
+        to.write_all(begun).await.unwrap();
+        let mut given = Vec::new();
+        from.read_to_end(&mut given).await.unwrap();
+        serving.await.unwrap();
+        (String::from_utf8(given).unwrap(), started.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_comes_too_slowly_is_given_up_on() {
+        for begun in ["", "GET /", "GET / HTTP/1.1\r\nx: y\r\n"] {
+            let (_, elapsed) = gives(begun.as_bytes()).await;
+            assert_eq!(elapsed, HEAD_TIME_MAX, "{begun:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_connection_lasts_longer_than_its_time_whatever_hangs_behind_it() {
+        let (given, elapsed) = gives(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert_eq!((given.as_str(), elapsed), ("", CONNECTION_TIME_MAX));
+    }
+}

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use admission::{Names, Reserved, Suffixes};
-use census::time::Timestamp;
+use census::state::{State, Verdict};
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
 use intake::{ClientFrom, Listen, Settings};
 use orchestrator::clock::Clock;
 use orchestrator::control::Handler;
 use orchestrator::intake::IntakeDoor;
-use protocol::Host;
+use protocol::{Host, Private};
 use store::Store;
 use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -47,8 +49,9 @@ pub(crate) struct Reply {
     pub(crate) json: serde_json::Value,
 }
 
+/// A clock that stands still.
 #[derive(Debug)]
-struct Standing;
+pub(crate) struct Standing;
 
 impl Clock for Standing {
     fn now(&self) -> Timestamp {
@@ -192,20 +195,40 @@ impl Stage {
         read_reply(stream).await
     }
 
-    /// The names on the list.
+    /// Brings a host in that was just found alive.
+    pub(crate) async fn bring_in(&self, name: &str) {
+        let (writer, now) = (self.store.writer(), Standing.now());
+        writer.add_now(vec![host(name)], now).await.unwrap();
+        let taken = writer
+            .take_one(&host(name), now, Jitter(0), Calendar::REAL)
+            .await
+            .unwrap()
+            .unwrap();
+        let alive = Verdict::Alive {
+            software: "mastodon".to_owned(),
+            version: None,
+            private: Private::No,
+        };
+        let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
+        writer.settle(change, now).await.unwrap();
+    }
+
+    /// The names that the next dump would hold.
     pub(crate) fn listed(&self) -> Vec<String> {
         let mut listed = Vec::new();
-        self.store
-            .reader()
-            .unwrap()
-            .each(|record, _| {
-                let is_out = matches!(record.state, census::state::State::OptedOut { .. });
-                if !is_out {
-                    listed.push(record.host.to_string());
-                }
+        let reader = self.store.reader().unwrap();
+        reader
+            .listed(Standing.now(), Calendar::REAL, |name| {
+                listed.push(name.to_owned())
             })
             .unwrap();
         listed
+    }
+
+    /// The state of a host's row.
+    pub(crate) fn state(&self, name: &str) -> Option<State> {
+        let stored = self.store.reader().unwrap().record(&host(name)).unwrap();
+        stored.map(|stored| stored.record.state)
     }
 }
 

@@ -325,3 +325,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_text_is_looked_up_in_one_domain_and_label_once_in_ten_seconds_and_puts_no_check_off() {
+    let start = Instant::now();
+    let mut pace = Pace::new(Paces::default(), 1);
+    let own = "_fedicensus";
+    assert_eq!(
+        pace.charge_text(own, "a.example", start),
+        Ok(Duration::ZERO)
+    );
+    let late = pace.charge_text(own, "a.example", start + seconds(1));
+    let expect = Late {
+        why: Deferral::GroupPace,
+        retry_after: seconds(9),
+    };
+    assert_eq!(late, Err(expect));
+    assert!(
+        pace.charge_text("_sigsum_v0", "a.example", start + seconds(1))
+            .is_ok()
+    );
+    assert!(
+        pace.charge_text(own, "b.example", start + seconds(1))
+            .is_ok()
+    );
+    assert!(
+        pace.charge_text(own, "a.example", start + seconds(10))
+            .is_ok()
+    );
+    assert!(pace.charge_group("a.example", start).is_ok());
+}
+
+#[test]
+fn texts_of_many_domains_are_spaced_and_those_who_would_wait_long_are_sent_away() {
+    let now = Instant::now();
+    let mut pace = Pace::new(Paces::default(), 1);
+    let mut charge =
+        |number: u32| pace.charge_text("_fedicensus", &format!("n{number}.example"), now);
+    for number in 0..=10 {
+        assert_eq!(charge(number), Ok(TEXT_PACE * number), "{number}");
+    }
+    let expect = Late {
+        why: Deferral::Full,
+        retry_after: TEXT_PACE * 11,
+    };
+    assert_eq!(charge(11), Err(expect));
+    assert_eq!(charge(11), Err(expect), "nothing is charged");
+}

@@ -8,6 +8,8 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
+mod texts;
+
 /// What the test's DNS server answers to a name and type; `None` is silence.
 type Zone = fn(&str, RecordType) -> Option<(ResponseCode, Vec<RData>)>;
 

@@ -11,4 +11,6 @@ mod opening;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod texts;
+#[cfg(test)]
 mod way;

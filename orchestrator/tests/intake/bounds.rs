@@ -1,0 +1,193 @@
+//! What strangers can cost.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use intake::wire::{self, Answer, Census, Request};
+use token::Purpose;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::stage::{Stage, host, read_reply, token};
+
+const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
+
+#[tokio::test]
+async fn a_client_over_its_limit_is_told_when_to_come_again_and_costs_no_look_up() {
+    let stage = Stage::start().await;
+    for _ in 0..20 {
+        assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 403);
+    }
+    let asked = stage.lookups();
+    let reply = stage.post("/opt-out", "", SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (429, &"too_many_requests".into())
+    );
+    let wait = reply
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix("retry-after: "));
+    let wait: u64 = wait.unwrap().parse().unwrap();
+    assert!((3500..=3600).contains(&wait), "{wait}");
+    assert_eq!(stage.lookups(), asked);
+    let other = stage.post_from("192.0.2.2", "/submit", "", SOCIAL).await;
+    assert_eq!(other.status, 403, "nobody else is charged");
+}
+
+/// A header that the web server did not replace is the client's own word.
+#[tokio::test]
+async fn clients_that_nobody_can_tell_apart_share_one_limit() {
+    let stage = Stage::start().await;
+    for number in 0..20 {
+        let forged = format!("192.0.2.9\r\nx-real-ip: 192.0.2.{number}");
+        assert_eq!(
+            stage.post_from(&forged, "/submit", "", SOCIAL).await.status,
+            403
+        );
+    }
+    assert_eq!(
+        stage.post_from("unix:", "/submit", "", SOCIAL).await.status,
+        429
+    );
+}
+
+#[tokio::test]
+async fn bodies_and_heads_over_their_bounds_are_refused() {
+    let stage = Stage::start().await;
+    let fits = format!("{SOCIAL}{}", " ".repeat(4096 - SOCIAL.len()));
+    assert_eq!(stage.post("/submit", "", &fits).await.status, 403);
+    assert_eq!(
+        stage.post("/submit", "", &format!("{fits} ")).await.status,
+        413
+    );
+    let chunked = format!(
+        "POST /submit HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1001\r\n{}\r\n0\r\n\r\n",
+        " ".repeat(4097)
+    );
+    assert_eq!(stage.raw(chunked).await.status, 413);
+    let long = format!("Fedicensus-Token: {}\r\n", "x".repeat(700));
+    assert_eq!(stage.post("/submit", &long, SOCIAL).await.status, 400);
+    let longer = format!("x-more: {}\r\n", "x".repeat(17 * 1024));
+    assert_eq!(stage.post("/submit", &longer, SOCIAL).await.status, 431);
+    assert_eq!(
+        stage
+            .post("/submit", &"x: y\r\n".repeat(70), SOCIAL)
+            .await
+            .status,
+        431
+    );
+}
+
+/// More connections than are served wait; they are served when others end.
+#[tokio::test]
+async fn connections_over_the_limit_wait_and_break_nothing() {
+    let stage = Stage::start().await;
+    let mut idle = Vec::new();
+    for _ in 0..intake::serve::CONNECTIONS_MAX {
+        idle.push(UnixStream::connect(&stage.http).await.unwrap());
+    }
+    let mut waiting = UnixStream::connect(&stage.http).await.unwrap();
+    waiting
+        .write_all(b"GET /submit/a.example HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    drop(idle);
+    assert_eq!(read_reply(waiting).await.status, 404);
+}
+
+/// What an intake that was taken over can say.
+#[tokio::test]
+async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_three_requests() {
+    let stage = Stage::start().await;
+    for line in [
+        r#"{"dump":{"force":true}}"#,
+        r#"{"check":{"host":"a.example"}}"#,
+        r#"{"add":{"names":["a.example"]}}"#,
+        r#"{"live":{}}"#,
+        r#"{"opt_out":{"host":"a.example","undo":false,"by":"moderator"}}"#,
+        "nonsense",
+    ] {
+        let stream = UnixStream::connect(&stage.census).await.unwrap();
+        let (from, mut to) = stream.into_split();
+        to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        let answer: Answer = wire::read(from).await.unwrap();
+        assert!(
+            matches!(answer, Answer::Failed { .. }),
+            "{line}: {answer:?}"
+        );
+    }
+    assert_eq!(stage.state("a.example"), None);
+    let census = Census::new(stage.census.clone());
+    let host = host("192-0-2-1.co.uk.invalid");
+    let answer = census
+        .ask(&Request::Submit {
+            host,
+            vouched: None,
+        })
+        .await
+        .unwrap();
+    assert!(matches!(answer, Answer::NotAdmitted { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_away_is_nobodys_fault() {
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "a.example");
+    std::fs::remove_file(&stage.census).unwrap();
+    let header = token(Purpose::OptOut, "a.example", "social.a.example");
+    let reply = stage.post("/opt-out", &header, SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (503, &"census_away".into()),
+        "{reply:?}"
+    );
+    assert!(reply.head.contains("retry-after: 30"), "{}", reply.head);
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Invariant I10.
+#[tokio::test]
+async fn no_line_of_the_log_tells_who_asked() {
+    let log = Log::default();
+    let writer = log.clone();
+    let _default = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish()
+        .set_default();
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "a.example");
+    let header = token(Purpose::OptOut, "a.example", "social.a.example");
+    for client in ["203.0.113.77", "2001:db8:77::1"] {
+        stage.post_from(client, "/opt-out", &header, SOCIAL).await;
+        stage
+            .post_from(
+                client,
+                "/submit",
+                "Fedicensus-Token: v1 secretpart\r\n",
+                SOCIAL,
+            )
+            .await;
+        stage.post_from(client, "/submit", "", "{").await;
+    }
+    let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(said.contains("opted out by its owner"), "{said}");
+    for never in ["203.0.113", "2001:db8", "secretpart"] {
+        assert!(!said.contains(never), "{never}: {said}");
+    }
+}

@@ -1,0 +1,280 @@
+//! What only owners decide.
+
+use std::sync::Arc;
+
+use census::state::{OptedOutBy, ParkedWhy, State};
+use orchestrator::clock::{Clock, Dice};
+use orchestrator::config::{Config, Values};
+use orchestrator::control::Handler;
+use orchestrator::daemon::{Live, Order};
+use orchestrator::tools::Tools;
+use token::Purpose;
+
+use crate::stage::{NOW, Stage, Standing, host, records, sigsum_token, token};
+
+const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
+const UNDO: &str = r#"{"host":"social.a.example","undo":true}"#;
+
+fn opt_out() -> String {
+    token(Purpose::OptOut, "a.example", "social.a.example")
+}
+
+fn opt_in() -> String {
+    token(Purpose::OptIn, "a.example", "social.a.example")
+}
+
+/// A host on the list, and its domain's key in DNS.
+async fn listed() -> Stage {
+    let stage = Stage::start().await;
+    stage.bring_in("social.a.example").await;
+    stage.publish_key("_fedicensus", "a.example");
+    assert_eq!(stage.listed(), ["social.a.example"]);
+    stage
+}
+
+/// Invariant I7.
+#[tokio::test]
+async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() {
+    let stage = listed().await;
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["state"]),
+        (200, &"opted_out".into()),
+        "{reply:?}"
+    );
+    assert!(stage.listed().is_empty());
+    let again = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    let state = stage.get("/submit/social.a.example").await;
+    assert_eq!(
+        (state.status, &state.json["state"]),
+        (200, &"opted_out".into())
+    );
+
+    let back = stage.post("/opt-out", &opt_in(), UNDO).await;
+    assert_eq!(
+        (back.status, &back.json["state"]),
+        (200, &"waiting".into()),
+        "{back:?}"
+    );
+    assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
+    let nothing_left = stage.post("/opt-out", &opt_in(), UNDO).await;
+    assert_eq!(nothing_left.status, 200, "{nothing_left:?}");
+}
+
+/// A check that is under way ends too, and not only at its own end.
+#[tokio::test]
+async fn the_loop_is_told_to_leave_the_host_alone() {
+    let (orders, mut told) = tokio::sync::mpsc::channel(4);
+    let stage = Stage::start_with(|store, _| {
+        let config = Config::new(
+            &Values::gather(
+                |key| (key == "lab_reserved_suffixes").then(|| "true".to_owned()),
+                |_| None,
+                None,
+            )
+            .unwrap(),
+        )
+        .unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(Standing);
+        let launcher = launcher::LauncherClient::socket("/nowhere");
+        let tools = Tools::new(
+            &config,
+            launcher,
+            store.writer(),
+            config.names().unwrap(),
+            clock.clone(),
+            Dice::from_os(),
+        );
+        Handler::with_daemon(&tools, orders, Arc::new(Live::new(clock.now())))
+    })
+    .await;
+    stage.publish_key("_fedicensus", "a.example");
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
+    match told.recv().await {
+        Some(Order::LeaveAlone { host: left }) => assert_eq!(left, host("social.a.example")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_changed_bit_takes_nobody_out() {
+    let stage = listed().await;
+    let good = opt_out();
+    let at = good.trim_end().len() - 64;
+    let changed = if good.as_bytes()[at] == b'0' {
+        '1'
+    } else {
+        '0'
+    };
+    let bad = format!("{}{changed}{}", &good[..at], &good[at + 1..]);
+    let reply = stage.post("/opt-out", &bad, SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (400, &"not_signed".into()),
+        "{reply:?}"
+    );
+    assert!(
+        reply
+            .head
+            .contains("content-type: application/problem+json"),
+        "{}",
+        reply.head
+    );
+    assert_eq!(stage.listed(), ["social.a.example"]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_repeated_after_its_time_is_refused_before_dns_is_asked() {
+    let stage = listed().await;
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
+    assert_eq!(stage.post("/opt-out", &opt_in(), UNDO).await.status, 200);
+    let asked = stage.lookups();
+    stage.time_is(NOW + 3600);
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (400, &"token_expired".into())
+    );
+    stage.time_is(NOW - 2 * 86400);
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (400, &"token_not_yet_valid".into())
+    );
+    assert_eq!(stage.lookups(), asked);
+    assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
+}
+
+#[tokio::test]
+async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
+    let stage = listed().await;
+    stage.publish_key("_fedicensus", "b.example");
+    stage.publish_key("_sigsum_v1", "a.example");
+    let other_host = token(Purpose::OptOut, "a.example", "other.a.example");
+    let other_domain = token(Purpose::OptOut, "b.example", "social.a.example");
+    let below = token(Purpose::OptOut, "www.social.a.example", "social.a.example");
+    let submit = token(Purpose::Submit, "a.example", "social.a.example");
+    for (header, body, code) in [
+        (&submit, SOCIAL, "wrong_purpose"),
+        (&opt_in(), SOCIAL, "wrong_purpose"),
+        (&opt_out(), UNDO, "wrong_purpose"),
+        (&other_host, SOCIAL, "wrong_host"),
+        (&other_domain, SOCIAL, "not_the_owner"),
+        (&below, SOCIAL, "not_the_owner"),
+        (&sigsum_token("a.example"), SOCIAL, "wrong_purpose"),
+        (&sigsum_token("a.example"), UNDO, "wrong_purpose"),
+    ] {
+        let reply = stage.post("/opt-out", header, body).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (403, &code.into()),
+            "{reply:?}"
+        );
+    }
+    assert_eq!(stage.lookups(), 0);
+    assert_eq!(stage.listed(), ["social.a.example"]);
+}
+
+#[tokio::test]
+async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_one_thing() {
+    let stage = listed().await;
+    let place = "_fedicensus.social.a.example";
+    let says_no = async |why: &str| {
+        let reply = stage.post("/opt-out", "", SOCIAL).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (403, &"no_proof".into()),
+            "{why}"
+        );
+        assert_eq!(stage.listed(), ["social.a.example"], "{why}");
+    };
+    says_no("nothing is published").await;
+    stage.publish(
+        "_fedicensus.a.example",
+        records(&["fedicensus-proof=opt-out"]),
+    );
+    says_no("another name says so").await;
+    stage.publish(place, records(&["fedicensus-proof=opt-in"]));
+    says_no("it says the contrary").await;
+    stage.publish(
+        place,
+        records(&["fedicensus-proof=opt-out", "fedicensus-proof=submit"]),
+    );
+    says_no("it says both").await;
+    stage.publish(place, records(&["4cb5abf6", "fedicensus-proof=opt-out"]));
+    assert_eq!(stage.post("/opt-out", "", SOCIAL).await.status, 200);
+    assert!(stage.listed().is_empty());
+
+    let back = stage.post("/opt-out", "", UNDO).await;
+    assert_eq!(back.status, 403, "the record still says opt-out: {back:?}");
+    stage.publish(place, records(&["fedicensus-proof=opt-in"]));
+    assert_eq!(stage.post("/opt-out", "", UNDO).await.status, 200);
+    let replayed = stage.post("/opt-out", "", SOCIAL).await;
+    assert_eq!(replayed.status, 403, "the latest wish counts: {replayed:?}");
+}
+
+/// Invariant I7: whoever made an opt-out takes it back, and nobody else.
+#[tokio::test]
+async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
+    let stage = listed().await;
+    let name = host("social.a.example");
+    let (writer, now) = (stage.store.writer(), Standing.now());
+    writer
+        .opt_out(&name, OptedOutBy::Robots, now)
+        .await
+        .unwrap();
+    let reply = stage.post("/opt-out", &opt_in(), UNDO).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (403, &"not_theirs".into()),
+        "{reply:?}"
+    );
+    writer
+        .opt_out(&name, OptedOutBy::Moderator, now)
+        .await
+        .unwrap();
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
+    assert_eq!(stage.post("/opt-out", &opt_in(), UNDO).await.status, 403);
+    let by = OptedOutBy::Moderator;
+    assert_eq!(
+        stage.state("social.a.example"),
+        Some(State::OptedOut { by })
+    );
+
+    writer
+        .opt_in(&name, OptedOutBy::Moderator, now)
+        .await
+        .unwrap();
+    writer.park(&name, ParkedWhy::Moderator, now).await.unwrap();
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 403);
+    let why = ParkedWhy::Moderator;
+    assert_eq!(stage.state("social.a.example"), Some(State::Parked { why }));
+}
+
+#[tokio::test]
+async fn one_key_cannot_fill_the_database_with_made_up_names_that_opt_out() {
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "a.example");
+    stage.bring_in("social.a.example").await;
+    let mut statuses = Vec::new();
+    for number in 0..22 {
+        let name = format!("n{number}.a.example");
+        let header = token(Purpose::OptOut, "a.example", &name);
+        let body = format!(r#"{{"host":"{name}"}}"#);
+        let client = format!("192.0.2.{number}");
+        statuses.push(
+            stage
+                .post_from(&client, "/opt-out", &header, &body)
+                .await
+                .status,
+        );
+    }
+    assert_eq!(statuses, [vec![200; 20], vec![429; 2]].concat());
+    assert_eq!(stage.state("n20.a.example"), None);
+    assert_eq!(
+        stage.post("/opt-out", &opt_out(), SOCIAL).await.status,
+        200,
+        "a known host is free"
+    );
+}

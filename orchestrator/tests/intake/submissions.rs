@@ -1,0 +1,169 @@
+//! How hosts are let in.
+
+use census::state::State;
+use gateway::control::{Answer, Deferral, Texts};
+use token::Purpose;
+
+use crate::stage::{Stage, records, sigsum_token, token};
+
+const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
+
+/// Of Sigsum's documentation: its key is public.
+const KNOWN_TOKEN: &str = "test.sigsum.org 7eb7ebc84046d87b60a885e276bc24854e766dff5be1f21bac96b96eacd02a3d2028fab8d6cbecd7459dbfbb320a9d772c0afe42e9a38e86233e04266219030a";
+
+#[tokio::test]
+async fn whoever_has_a_key_submits_any_host_and_is_told_where_it_stands() {
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "friend.example");
+    assert_eq!(stage.get("/submit/social.a.example").await.status, 404);
+    let header = token(Purpose::Submit, "friend.example", "social.a.example");
+    let reply = stage.post("/submit", &header, SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["state"]),
+        (202, &"waiting".into()),
+        "{reply:?}"
+    );
+    assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
+    let state = stage.get("/submit/Social.A.example.").await;
+    assert_eq!(
+        (state.status, &state.json["state"]),
+        (200, &"waiting".into())
+    );
+    assert_eq!(stage.post("/submit", &header, SOCIAL).await.status, 200);
+}
+
+#[tokio::test]
+async fn sigsums_tools_submit_under_either_of_their_labels() {
+    for (label, lookups) in [("_sigsum_v1", 1), ("_sigsum_v0", 2)] {
+        let stage = Stage::start().await;
+        stage.publish_key(label, "friend.example");
+        let reply = stage
+            .post("/submit", &sigsum_token("friend.example"), SOCIAL)
+            .await;
+        assert_eq!(reply.status, 202, "{reply:?}");
+        assert_eq!(stage.lookups(), lookups, "{label}");
+    }
+}
+
+#[tokio::test]
+async fn the_known_token_vouches_for_nobody() {
+    let stage = Stage::start().await;
+    let key = "4cb5abf6ad79fbf5abbccafcc269d85cd2651ed4b885b5869f241aedf0a5ba29";
+    stage.publish("_sigsum_v1.test.sigsum.org", records(&[key]));
+    let header = format!("Sigsum-Token: {KNOWN_TOKEN}\r\n");
+    let reply = stage.post("/submit", &header, SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (400, &"token_malformed".into())
+    );
+    assert_eq!(stage.lookups(), 0);
+}
+
+#[tokio::test]
+async fn a_host_without_a_token_submits_itself_by_its_dns_and_a_known_one_needs_nothing() {
+    let stage = Stage::start().await;
+    assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 403);
+    assert_eq!(stage.state("social.a.example"), None);
+    stage.publish(
+        "_fedicensus.social.a.example",
+        records(&["fedicensus-proof=submit"]),
+    );
+    assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 202);
+    let asked = stage.lookups();
+    assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 200);
+    assert_eq!(stage.lookups(), asked);
+}
+
+#[tokio::test]
+async fn who_opted_out_is_not_brought_back_by_a_submission() {
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "a.example");
+    let out = token(Purpose::OptOut, "a.example", "social.a.example");
+    assert_eq!(stage.post("/opt-out", &out, SOCIAL).await.status, 200);
+    let header = token(Purpose::Submit, "a.example", "social.a.example");
+    let reply = stage.post("/submit", &header, SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["state"]),
+        (200, &"opted_out".into())
+    );
+    assert!(matches!(
+        stage.state("social.a.example"),
+        Some(State::OptedOut { .. })
+    ));
+}
+
+/// Trouble with DNS says nothing about a token: whoever meets it is told when to come again.
+#[tokio::test]
+async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
+    let stage = Stage::start().await;
+    let deferred = |why| Answer::Deferred {
+        why,
+        retry_after_ms: 9001,
+    };
+    let header = token(Purpose::Submit, "friend.example", "social.a.example");
+    for (answer, token_gives, proof_gives, retry) in [
+        (Answer::Txt(Texts::ServerFailed {}), 503, 503, Some("60")),
+        (Answer::Txt(Texts::TimedOut {}), 503, 503, Some("60")),
+        (Answer::Offline {}, 503, 503, Some("60")),
+        (deferred(Deferral::Dns), 503, 503, Some("60")),
+        (deferred(Deferral::GroupPace), 429, 429, Some("10")),
+        (deferred(Deferral::Full), 429, 429, Some("10")),
+        (Answer::Txt(Texts::NoSuchName {}), 400, 403, None),
+        (Answer::Txt(Texts::NoData {}), 400, 403, None),
+        (records(&["no key"]), 400, 403, None),
+    ] {
+        stage.publish("_fedicensus.friend.example", answer.clone());
+        stage.publish("_fedicensus.social.a.example", answer.clone());
+        for (header, expect) in [(header.as_str(), token_gives), ("", proof_gives)] {
+            let reply = stage
+                .post_from(
+                    &format!("198.51.100.{}", stage.lookups()),
+                    "/submit",
+                    header,
+                    SOCIAL,
+                )
+                .await;
+            assert_eq!(reply.status, expect, "{answer:?}: {reply:?}");
+            let told = reply
+                .head
+                .lines()
+                .find_map(|line| line.strip_prefix("retry-after: "));
+            assert_eq!(told, retry, "{answer:?}");
+        }
+    }
+    assert_eq!(stage.state("social.a.example"), None);
+}
+
+#[tokio::test]
+async fn what_is_no_submission_is_refused_with_a_reason() {
+    let stage = Stage::start().await;
+    stage.publish_key("_fedicensus", "a.example");
+    let both = format!(
+        "{}{}",
+        token(Purpose::Submit, "a.example", "social.a.example"),
+        sigsum_token("a.example")
+    );
+    let suffix = token(Purpose::Submit, "a.example", "co.uk");
+    for (header, body, code) in [
+        ("", "", "body_malformed"),
+        ("", "[]", "body_malformed"),
+        ("", r#"{"host":"a.example","more":1}"#, "body_malformed"),
+        ("", r#"{"host":"192.0.2.1"}"#, "not_a_host"),
+        ("", r#"{"host":"a.example:443"}"#, "not_a_host"),
+        ("Fedicensus-Token: v2 x\r\n", SOCIAL, "token_malformed"),
+        (&both, SOCIAL, "two_tokens"),
+        (&suffix, r#"{"host":"co.uk"}"#, "not_admitted"),
+    ] {
+        let reply = stage.post("/submit", header, body).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (400, &code.into()),
+            "{reply:?}"
+        );
+        assert_eq!(reply.json["status"], 400);
+    }
+    assert_eq!(stage.get("/submit/a%2Fb").await.status, 400);
+    assert_eq!(stage.get("/submit").await.status, 405);
+    assert_eq!(stage.get("/elsewhere").await.status, 404);
+    assert_eq!(stage.get("/elsewhere").await.json["code"], "no_such_page");
+}
