@@ -99,7 +99,11 @@ fn all_parts_and_checks_have_one_selinux_level() {
     let level = rest.split('}').next().unwrap_or_default();
     let option = format!("\"label=level:${{FEDICENSUS_LEVEL:-{level}}}\"");
     let mut breaches = Vec::new();
-    for file in ["compose.yaml", "deploy/compose.lab.yaml"] {
+    for file in [
+        "compose.yaml",
+        "deploy/compose.lab.yaml",
+        "deploy/compose.intake.yaml",
+    ] {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
                 // Mounts nothing and talks to nobody.
@@ -128,6 +132,24 @@ fn all_parts_and_checks_have_one_selinux_level() {
         }
     }
     none("other levels", &breaches);
+}
+
+/// Invariant I10: nginx tells errors of what it passes on with the client's address, unless it is told to stay silent there.
+#[test]
+fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
+    let conf = read("deploy/nginx/nginx.conf");
+    let passing: Vec<_> = conf
+        .split("location ")
+        .filter(|location| location.contains("proxy_pass "))
+        .collect();
+    assert!(!passing.is_empty(), "nothing is passed on");
+    let breaches: Vec<_> = passing
+        .iter()
+        .filter(|location| !location.contains("error_log stderr emerg;"))
+        .map(|location| (*location).to_owned())
+        .collect();
+    none("locations that log addresses", &breaches);
+    assert!(conf.contains("access_log off;"));
 }
 
 /// Each service of a compose file with its `security_opt`.

@@ -199,7 +199,10 @@ impl Names {
     }
 
     fn len(&self) -> usize {
-        self.exact.len().saturating_add(self.wildcards.len())
+        self.exact
+            .len()
+            .saturating_add(self.wildcards.len())
+            .saturating_add(self.texts.len())
     }
 
     pub(crate) fn look_up(&self, host: &Host) -> Option<Entry> {

@@ -128,7 +128,7 @@ fn rejected(error: Rejected) -> Problem {
     let words = error.to_string();
     match error {
         Rejected::Expired { .. } => Problem::bad("token_expired", words),
-        Rejected::NotYet { .. } => Problem::bad("token_not_yet_valid", words),
+        Rejected::NotYet { .. } => Problem::bad("token_not_yet", words),
         Rejected::WrongPurpose { .. } => Problem::forbidden("wrong_purpose", words),
         Rejected::WrongHost { .. } => Problem::forbidden("wrong_host", words),
         Rejected::NotTheOwner { .. } => Problem::forbidden("not_the_owner", words),

@@ -18,7 +18,7 @@ pub struct IntakeConfig {
 impl IntakeConfig {
     pub(super) fn new(values: &Values) -> Result<Self, ConfigError> {
         let most = u64::try_from(::intake::clients::LIMIT_MAX).unwrap_or(u64::MAX);
-        let posts_per_hour = values.parse("intake_posts_per_hour", |text| number(text, 1, most))?;
+        let posts_per_hour = values.parse("intake_posts", |text| number(text, 1, most))?;
         Ok(Self {
             listen: values.parse("intake_listen", listen)?,
             client: values.parse("intake_client_header", client)?,

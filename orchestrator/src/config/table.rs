@@ -174,7 +174,7 @@ pub const SETTINGS: &[Setting] = &[
         "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: the other end of the connection is the client, and over a Unix socket all are one (intake only).",
     ),
     setting(
-        "intake_posts_per_hour",
+        "intake_posts",
         "20",
         "Submissions and opt-outs that one client, an IPv4 address or an IPv6 /64, may send in any hour, 1 to 100 (intake only).",
     ),

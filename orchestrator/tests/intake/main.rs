@@ -1,6 +1,10 @@
 //! Submissions and opt-outs from HTTP to the row.
 
+#[cfg(test)]
 mod bounds;
+#[cfg(test)]
 mod owners;
+#[cfg(test)]
 mod stage;
+#[cfg(test)]
 mod submissions;

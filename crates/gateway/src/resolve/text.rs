@@ -83,14 +83,12 @@ impl Resolver {
             Ok(lookup) => found(&lookup),
             Err(NetError::Dns(DnsError::NoRecordsFound(none))) => {
                 let ttl = Duration::from_secs(none.negative_ttl.unwrap_or(0).into());
-                let texts = match none.response_code {
-                    ResponseCode::NXDomain => Texts::NoSuchName {},
-                    ResponseCode::NoError => Texts::NoData {},
-                    // A host's server may answer with any other code, known or not.
-                    code => {
-                        tracing::debug!(%name, %code, "no answer");
-                        return TextSource::Answered(Texts::ServerFailed {});
-                    }
+                let texts = if none.response_code == ResponseCode::NXDomain {
+                    Texts::NoSuchName {}
+                } else if none.response_code == ResponseCode::NoError {
+                    Texts::NoData {}
+                } else {
+                    return TextSource::Answered(Texts::ServerFailed {});
                 };
                 (texts, ttl.min(NEGATIVE_TTL_MAX))
             }
