@@ -216,7 +216,7 @@ mod tests {
     /// What a connection is given that sends `begun` and no more.
     async fn gives(begun: &[u8]) -> (String, Duration) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let router = Router::new().fallback(|| std::future::pending::<()>());
+        let router = Router::new().fallback(std::future::pending::<()>);
         let started = tokio::time::Instant::now();
         let serving = tokio::spawn(converse(Box::new(theirs), Peer(None), router));
         let (mut from, mut to) = tokio::io::split(ours);
