@@ -80,9 +80,9 @@ async fn bodies_and_heads_over_their_bounds_are_refused() {
     );
 }
 
-/// More connections than are served wait; they are served when others end.
+/// None is refused, and none of those that hold places for nothing holds one for ever.
 #[tokio::test]
-async fn connections_over_the_limit_wait_and_break_nothing() {
+async fn connections_over_the_limit_are_served_when_others_end() {
     let stage = Stage::start().await;
     let mut idle = Vec::new();
     for _ in 0..intake::serve::CONNECTIONS_MAX {
