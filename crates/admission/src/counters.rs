@@ -14,13 +14,16 @@
 //! pairs share a hash; they then share one limit, so that nothing more gets through. Who doesn't know the key can't choose who shares.
 
 mod slots;
+mod tables;
 
 use std::fmt;
 
 use siphasher::sip::SipHasher13;
 use thiserror::Error;
 
-use self::slots::{ID_BITS, Slots};
+use self::slots::ID_BITS;
+pub use self::tables::Table;
+use self::tables::Tables;
 use crate::rules::Limit;
 
 /// Length of a window: a day. Limits are said by the day, and a fixed window needs no memory of when within it each admission was.
@@ -29,20 +32,12 @@ pub const WINDOW_SECONDS: u64 = 24 * 60 * 60;
 /// Most counters in each table: ten million registered domains in a day, which no operator has seen, and a fifth more. They take some 110 MB.
 pub const COUNTERS_MAX: usize = 12_000_000;
 
+/// What the one counter of [`Table::Total`] counts: all names.
+pub(crate) const TOTAL: &[u8] = b"";
+
 /// The secret that counters are hashed by: chosen by chance once, and kept beside the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
-
-/// What counters count: a table for each kind of rule, so that a key never shares a counter with a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Table {
-    /// Submitters' keys, for `key` lines.
-    Key,
-    /// Configured names, for `domain` lines.
-    Domain,
-    /// Registered domains, for the `public` line.
-    Public,
-}
 
 /// All counters.
 #[derive(Debug)]
@@ -51,9 +46,7 @@ pub struct Counters {
     window_start_s: Option<u64>,
     /// Of each table; [`COUNTERS_MAX`] outside tests.
     counters_max: usize,
-    keys: Slots,
-    domains: Slots,
-    publics: Slots,
+    tables: Tables,
 }
 
 /// Whether there was room.
@@ -134,9 +127,7 @@ impl Counters {
             hash_key,
             window_start_s: None,
             counters_max: COUNTERS_MAX,
-            keys: Slots::default(),
-            domains: Slots::default(),
-            publics: Slots::default(),
+            tables: Tables::default(),
         }
     }
 
@@ -169,7 +160,7 @@ impl Counters {
         }
         self.begin(row.window_start_s);
         let counters_max = self.counters_max;
-        let slots = self.slots(row.table);
+        let slots = self.tables.of_mut(row.table);
         if slots.count(id) != 0 {
             return Err(RowError::Twice { id });
         }
@@ -182,19 +173,12 @@ impl Counters {
 
     /// Every counter above zero, in no order that means anything.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        let tables = [
-            (Table::Key, &self.keys),
-            (Table::Domain, &self.domains),
-            (Table::Public, &self.publics),
-        ];
         let window_start_s = self.window_start_s.unwrap_or_default();
-        tables.into_iter().flat_map(move |(table, slots)| {
-            slots.iter().map(move |(id, count)| Row {
-                table,
-                id,
-                window_start_s,
-                count,
-            })
+        self.tables.iter().map(move |(table, id, count)| Row {
+            table,
+            id,
+            window_start_s,
+            count,
         })
     }
 
@@ -224,9 +208,14 @@ impl Counters {
 
     /// Counts one admission of `item` when fewer than `limit` were counted in the window that holds `now_s`.
     pub fn charge(&mut self, table: Table, item: &[u8], limit: Limit, now_s: u64) -> Charge {
+        self.charge_id(table, self.id(item), limit, now_s)
+    }
+
+    /// As [`Counters::charge`], of what has the id [`Counters::id`].
+    pub(crate) fn charge_id(&mut self, table: Table, id: u64, limit: Limit, now_s: u64) -> Charge {
         self.enter(now_s);
-        let (id, counters_max) = (self.id(item), self.counters_max);
-        let slots = self.slots(table);
+        let counters_max = self.counters_max;
+        let slots = self.tables.of_mut(table);
         let count = slots.count(id);
         if count >= limit.get() {
             return Charge::Refused { count };
@@ -243,12 +232,24 @@ impl Counters {
         Charge::Admitted { count, receipt }
     }
 
+    /// Whether [`Counters::charge_id`] would admit at a time within the window that was entered last.
+    pub(crate) fn has_room(&self, table: Table, id: u64, limit: Limit) -> bool {
+        let slots = self.tables.of(table);
+        let count = slots.count(id);
+        count < limit.get() && (count > 0 || slots.len() < self.counters_max)
+    }
+
+    /// Admissions of all kinds that are counted in total in this window.
+    pub fn total(&self) -> u32 {
+        self.tables.of(Table::Total).count(self.id(TOTAL))
+    }
+
     /// Takes an admission back, for what came to nothing: the counter as it is now, or nothing when the receipt's window is over.
     pub fn give_back(&mut self, receipt: Receipt) -> Option<Row> {
         if self.window_start_s != Some(receipt.window_start_s) {
             return None;
         }
-        let slots = self.slots(receipt.table);
+        let slots = self.tables.of_mut(receipt.table);
         let count = slots.count(receipt.id).saturating_sub(1);
         slots.set(receipt.id, count);
         Some(self.row(&receipt))
@@ -256,11 +257,7 @@ impl Counters {
 
     /// The counter of an admission as it is now.
     pub fn row(&self, receipt: &Receipt) -> Row {
-        let slots = match receipt.table {
-            Table::Key => &self.keys,
-            Table::Domain => &self.domains,
-            Table::Public => &self.publics,
-        };
+        let slots = self.tables.of(receipt.table);
         let is_current = self.window_start_s == Some(receipt.window_start_s);
         Row {
             table: receipt.table,
@@ -284,27 +281,9 @@ impl Counters {
         }
     }
 
-    fn slots(&mut self, table: Table) -> &mut Slots {
-        match table {
-            Table::Key => &mut self.keys,
-            Table::Domain => &mut self.domains,
-            Table::Public => &mut self.publics,
-        }
-    }
-
-    fn id(&self, item: &[u8]) -> u64 {
+    /// What a counter of `item` is kept by, below 2^45.
+    pub(crate) fn id(&self, item: &[u8]) -> u64 {
         SipHasher13::new_with_key(&self.hash_key.0).hash(item) >> (u64::BITS - ID_BITS)
-    }
-}
-
-impl Table {
-    /// Its name, which is its rules' keyword.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Domain => "domain",
-            Self::Public => "public",
-        }
     }
 }
 

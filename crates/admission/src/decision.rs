@@ -9,6 +9,8 @@
 //! 4. A `public` line above 0: each registered domain has a counter. What has no registered domain is refused.
 //! 5. Otherwise refused.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use crate::counters::{Charge, Counters, Receipt, Table};
@@ -103,22 +105,8 @@ impl Policy {
     ) -> Decision {
         // Also for those who get no further: time goes on for all.
         counters.enter(now_s);
-        if let Some((key, &limit)) = key.and_then(|key| self.rules.keys.get_key_value(key)) {
-            let name = key.to_string();
-            return charge(counters, Table::Key, &key.0, name, limit, now_s);
-        }
-        let rule = domain
-            .ok_or(Reason::NoDomain)
-            .and_then(|domain| self.domain_rule(domain));
-        match rule {
-            Ok((table, name, limit)) => charge(
-                counters,
-                table,
-                name.as_bytes(),
-                name.to_owned(),
-                limit,
-                now_s,
-            ),
+        match self.rule(key, domain) {
+            Ok(rule) => charge(counters, rule, now_s),
             Err(reason) => Decision {
                 counter: None,
                 reason,
@@ -127,28 +115,66 @@ impl Policy {
         }
     }
 
-    /// The rule that a domain falls under, and what it is counted as.
-    fn domain_rule<'name>(
+    /// The rule that decides on a submitter.
+    pub(crate) fn rule<'name>(
         &'name self,
-        domain: &'name DomainName,
-    ) -> Result<(Table, &'name str, Limit), Reason> {
+        key: Option<&'name KeyHash>,
+        domain: Option<&'name DomainName>,
+    ) -> Result<Rule<'name>, Reason> {
+        if let Some((key, &limit)) = key.and_then(|key| self.rules.keys.get_key_value(key)) {
+            return Ok(Rule {
+                table: Table::Key,
+                item: &key.0,
+                name: Cow::Owned(key.to_string()),
+                limit,
+            });
+        }
+        let domain = domain.ok_or(Reason::NoDomain)?;
         if self.test_domain == TestDomain::Refuse && domain.is_within(TEST_DOMAIN) {
             return Err(Reason::TestDomain);
         }
-        let line = domain
-            .tails()
-            .find_map(|tail| self.rules.domains.get_key_value(tail));
-        if let Some((name, &limit)) = line {
-            return Ok((Table::Domain, name.as_str(), limit));
+        self.domain_rule(domain)
+    }
+
+    /// The rule that a name falls under which nobody vouches for.
+    pub(crate) fn domain_rule<'name>(
+        &'name self,
+        domain: &'name DomainName,
+    ) -> Result<Rule<'name>, Reason> {
+        let rule = |table, name: &'name str, limit| Rule {
+            table,
+            item: name.as_bytes(),
+            name: Cow::Borrowed(name),
+            limit,
+        };
+        if let Some((name, limit)) = self.domain_line(domain) {
+            return Ok(rule(Table::Domain, name.as_str(), limit));
         }
         match &self.rules.public {
             Some(public) if public.limit > Limit::ZERO => {
                 let registered = self.suffixes.registered_domain(domain)?;
-                Ok((Table::Public, registered, public.limit))
+                Ok(rule(Table::Public, registered, public.limit))
             }
             Some(_) | None => Err(Reason::NoRule),
         }
     }
+
+    /// The `domain` line that a name falls under: the longest that is the name or lies above it.
+    pub(crate) fn domain_line(&self, domain: &DomainName) -> Option<(&DomainName, Limit)> {
+        domain
+            .tails()
+            .find_map(|tail| self.rules.domains.get_key_value(tail))
+            .map(|(name, &limit)| (name, limit))
+    }
+}
+
+/// A rule that decides, and what it counts.
+#[derive(Debug)]
+pub(crate) struct Rule<'name> {
+    pub(crate) table: Table,
+    pub(crate) item: &'name [u8],
+    pub(crate) name: Cow<'name, str>,
+    pub(crate) limit: Limit,
 }
 
 impl Decision {
@@ -158,14 +184,13 @@ impl Decision {
     }
 }
 
-fn charge(
-    counters: &mut Counters,
-    table: Table,
-    item: &[u8],
-    name: String,
-    limit: Limit,
-    now_s: u64,
-) -> Decision {
+fn charge(counters: &mut Counters, rule: Rule<'_>, now_s: u64) -> Decision {
+    let Rule {
+        table,
+        item,
+        name,
+        limit,
+    } = rule;
     let (count, reason, receipt) = match counters.charge(table, item, limit, now_s) {
         Charge::Admitted { count, receipt } => (count, Reason::Room, Some(receipt)),
         Charge::Refused { count } if limit == Limit::ZERO => (count, Reason::Banned, None),
@@ -175,7 +200,7 @@ fn charge(
     Decision {
         counter: Some(CounterState {
             table,
-            name,
+            name: name.into_owned(),
             count,
             limit,
         }),
@@ -187,4 +212,4 @@ fn charge(
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -40,7 +40,11 @@ enum List {
     /// stands beside it, for two dozen names of other people's machinery in the list of 2026: these count as one owner's.
     Compiled,
     /// The operator's.
-    Loaded(Table),
+    Loaded {
+        all: Table,
+        /// The rules before the private section; none when there are none.
+        icann: Option<Table>,
+    },
 }
 
 /// A name's public suffix.
@@ -203,6 +207,47 @@ impl Suffixes {
             .ok_or(NoRegisteredDomain::PublicSuffix)
     }
 
+    /// Where `domain` lies below a suffix that is no registry's but some owner's, such as `github.io`, who hands out names below it for free: the
+    /// registered domain of that owner by ICANN's rules alone. Nothing for all others.
+    pub fn shared_suffix<'domain>(&self, domain: &'domain DomainName) -> Option<&'domain str> {
+        let suffix = self.suffix_of_domain(domain);
+        let icann = self.icann_suffix(domain.as_str())?;
+        if !suffix.is_known || icann.len() >= suffix.name.len() {
+            return None;
+        }
+        domain
+            .tails()
+            .take_while(|tail| tail.len() > icann.len())
+            .last()
+    }
+
+    fn icann_suffix<'name>(&self, name: &'name str) -> Option<&'name str> {
+        match &self.0 {
+            List::Compiled => {
+                // Each round goes on with a shorter name.
+                let mut rest = Some(name);
+                while let Some(name) = rest {
+                    let suffix = psl::List.suffix(name.as_bytes())?;
+                    let text = str::from_utf8(suffix.as_bytes()).ok()?;
+                    match suffix.typ() {
+                        Some(psl::Type::Icann) => {
+                            return name.get(name.len().checked_sub(text.len())?..);
+                        }
+                        Some(psl::Type::Private) => {
+                            rest = name
+                                .get(name.len().checked_sub(text.len())?..)
+                                .and_then(|suffix| suffix.split_once('.'))
+                                .map(|(_, parent)| parent);
+                        }
+                        None => return None,
+                    }
+                }
+                None
+            }
+            List::Loaded { icann, .. } => icann.as_ref()?.suffix(name),
+        }
+    }
+
     fn suffix_of_name<'name>(&self, name: &'name str) -> Suffix<'name> {
         let known = match &self.0 {
             // It hands back a tail of what it was given, so the text is there.
@@ -210,7 +255,7 @@ impl Suffixes {
                 .suffix(name.as_bytes())
                 .filter(psl::Suffix::is_known)
                 .and_then(|suffix| str::from_utf8(suffix.as_bytes()).ok()),
-            List::Loaded(table) => table.suffix(name),
+            List::Loaded { all, .. } => all.suffix(name),
         };
         Suffix {
             name: known.unwrap_or_else(|| name.rsplit_once('.').map_or(name, |(_, last)| last)),
@@ -223,7 +268,7 @@ impl fmt::Debug for Suffixes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
             List::Compiled => "Suffixes(compiled)",
-            List::Loaded(_) => "Suffixes(loaded)",
+            List::Loaded { .. } => "Suffixes(loaded)",
         })
     }
 }
@@ -252,7 +297,19 @@ fn loaded(text: &str, path: &Path) -> Result<Suffixes, SuffixError> {
         Flaw::TooMany => SuffixError::TooMany { path: path() },
         Flaw::Empty => SuffixError::Empty { path: path() },
     })?;
-    Ok(Suffixes(List::Loaded(table)))
+    let private = lines(text).find(|(_, text)| is_mark(text, MARKS[2]));
+    let icann = match private {
+        // Every rule of it was read once already.
+        Some((begin, _)) => Table::before(text, begin),
+        None => None,
+    };
+    Ok(Suffixes(List::Loaded { all: table, icann }))
+}
+
+fn is_mark(line: &str, mark: &str) -> bool {
+    line.trim_start()
+        .strip_prefix("//")
+        .is_some_and(|comment| comment.trim() == mark)
 }
 
 /// Sees to it that this is the whole list: the marks are there, and rules enough.
@@ -260,10 +317,7 @@ fn inspect(text: &str, path: &Path) -> Result<(), SuffixError> {
     let path = || path.to_owned();
     let mut lines = lines(text);
     let mut line_of = |mark| {
-        let found = lines.find_map(|(line, text)| {
-            let comment = text.trim_start().strip_prefix("//")?;
-            (comment.trim() == mark).then_some(line)
-        });
+        let found = lines.find_map(|(line, text)| is_mark(text, mark).then_some(line));
         found.ok_or_else(|| SuffixError::NoMark { path: path(), mark })
     };
     let [begin, end, ..]: [usize; 4] = [

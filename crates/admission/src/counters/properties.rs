@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::slots::Slots;
 use super::*;
 
 #[derive(Debug, Clone)]

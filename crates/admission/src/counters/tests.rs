@@ -211,7 +211,7 @@ fn a_full_table_takes_no_further_counter_and_keeps_those_it_has() {
         ..counters.row(&kept)
     };
     assert_eq!(counters.put(row), Err(RowError::Full));
-    assert_eq!(counters.publics.len(), 3);
+    assert_eq!(counters.tables.of(Table::Public).len(), 3);
     assert!(is_admitted(&mut counters, "a", 9, 1));
     let other_table = counters.charge(Table::Key, b"d", limit(9), 1);
     assert!(matches!(other_table, Charge::Admitted { .. }));

@@ -7,7 +7,7 @@ use crate::counters::{HashKey, WINDOW_SECONDS};
 const KEY: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER_KEY: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-pub(super) fn policy(rules: &str, test_domain: TestDomain) -> Policy {
+pub(crate) fn policy(rules: &str, test_domain: TestDomain) -> Policy {
     Policy {
         rules: Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap(),
         suffixes: Suffixes::compiled(),

@@ -59,6 +59,15 @@ impl Table {
         Ok(table)
     }
 
+    /// The rules of a list that has been parsed which stand before line `end`; none when there are none.
+    pub(super) fn before(text: &str, end: usize) -> Option<Self> {
+        let mut table = Self::default();
+        for (_, rule) in rules(text).take_while(|(line, _)| *line < end) {
+            table.add(rule)?;
+        }
+        (!table.0.is_empty()).then_some(table)
+    }
+
     fn add(&mut self, rule: &str) -> Option<()> {
         let mark: fn(&mut Marks);
         let name = if let Some(name) = rule.strip_prefix('!') {

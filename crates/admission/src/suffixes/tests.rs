@@ -258,3 +258,33 @@ fn an_exception_prevails_and_the_longest_rule_otherwise() {
     let domain = DomainName::parse("b.a.nowhere").unwrap();
     assert_eq!(everything.registered_domain(&domain), Ok("a.nowhere"));
 }
+
+#[test]
+fn names_that_an_owner_hands_out_are_known_by_that_owner() {
+    let list = "// ===BEGIN ICANN DOMAINS===\nio\ncom\nuk\nco.uk\n// ===END ICANN DOMAINS===\n\
+                // ===BEGIN PRIVATE DOMAINS===\ngithub.io\nblogspot.co.uk\ndyn.com\na.dyn.com\n// ===END PRIVATE DOMAINS===\n";
+    let loaded = Suffixes::from_excerpt(list.as_bytes(), Path::new("list")).unwrap();
+    let check = |suffixes: &Suffixes, name: &str, expect: Option<&str>| {
+        let domain = DomainName::parse(name).unwrap();
+        assert_eq!(suffixes.shared_suffix(&domain), expect, "{name}");
+    };
+    check(&loaded, "me.blogspot.co.uk", Some("blogspot.co.uk"));
+    check(&loaded, "x.b.dyn.com", Some("dyn.com"));
+    check(&loaded, "x.b.a.dyn.com", Some("dyn.com"));
+    for suffixes in [&loaded, &Suffixes::compiled()] {
+        check(suffixes, "me.github.io", Some("github.io"));
+        check(suffixes, "a.b.me.github.io", Some("github.io"));
+        for name in ["a.b.example.com", "a.co.uk", "io", "a.no-such-top-level"] {
+            check(suffixes, name, None);
+        }
+    }
+    let compiled = Suffixes::compiled();
+    check(&compiled, "me.masto.host", Some("masto.host"));
+    check(
+        &compiled,
+        "a.s3.dualstack.eu-west-1.amazonaws.com",
+        Some("amazonaws.com"),
+    );
+    let without_sections = Suffixes::from_excerpt(b"github.io\nio\n", Path::new("list")).unwrap();
+    check(&without_sections, "me.github.io", None);
+}

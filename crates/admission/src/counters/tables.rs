@@ -1,0 +1,92 @@
+//! A table of counters for each kind of thing that is counted, so that a key never shares a counter with a domain.
+
+use super::slots::Slots;
+
+/// What counters count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// Submitters' keys, for `key` lines.
+    Key,
+    /// Configured names, for `domain` lines.
+    Domain,
+    /// Registered domains, for the `public` line.
+    Public,
+    /// Registered domains of servers that named the names.
+    Source,
+    /// ICANN's registered domains below which others hand out names.
+    SharedSuffix,
+    /// All names: it has one counter.
+    Total,
+}
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Key,
+        Self::Domain,
+        Self::Public,
+        Self::Source,
+        Self::SharedSuffix,
+        Self::Total,
+    ];
+
+    /// Its name; for a kind of rule, the rule's keyword.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Domain => "domain",
+            Self::Public => "public",
+            Self::Source => "source",
+            Self::SharedSuffix => "shared_suffix",
+            Self::Total => "total",
+        }
+    }
+
+    /// The one of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.as_str() == name)
+    }
+}
+
+/// The counts of each table.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    keys: Slots,
+    domains: Slots,
+    publics: Slots,
+    sources: Slots,
+    shared_suffixes: Slots,
+    total: Slots,
+}
+
+impl Tables {
+    pub(super) fn of(&self, table: Table) -> &Slots {
+        match table {
+            Table::Key => &self.keys,
+            Table::Domain => &self.domains,
+            Table::Public => &self.publics,
+            Table::Source => &self.sources,
+            Table::SharedSuffix => &self.shared_suffixes,
+            Table::Total => &self.total,
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, table: Table) -> &mut Slots {
+        match table {
+            Table::Key => &mut self.keys,
+            Table::Domain => &mut self.domains,
+            Table::Public => &mut self.publics,
+            Table::Source => &mut self.sources,
+            Table::SharedSuffix => &mut self.shared_suffixes,
+            Table::Total => &mut self.total,
+        }
+    }
+
+    /// Every count above zero, with its table and id.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Table, u64, u32)> {
+        Table::ALL.into_iter().flat_map(|table| {
+            let slots = self.of(table);
+            slots.iter().map(move |(id, count)| (table, id, count))
+        })
+    }
+}

@@ -1,0 +1,333 @@
+//! The one door: whether a name that is not known yet may enter, whoever brings it.
+//!
+//! In: the name, who brings it, the time. Out: a [`Pass`], and every counter that it takes moved, or a [`Refusal`] and none moved: all or none.
+//!
+//! | who brings it | what needs room |
+//! |---|---|
+//! | a server that named it, or a public list | the rules for the name itself, unless the operator's allow-list has it; the source; the shared suffix that the name lies below; the total |
+//! | a submitter | the rule for its key or domain; with the `public` line the shared suffix and the total as well |
+//! | the operator | nothing |
+//!
+//! The operator's deny-list and `domain X 0` refuse a name whoever brings it.
+
+use thiserror::Error;
+
+use crate::counters::{Charge, Counters, Receipt, Row, TOTAL, Table};
+use crate::decision::{Policy, Reason, Rule};
+use crate::domain::DomainName;
+use crate::list::{DomainList, Listed};
+use crate::rules::{KeyHash, Limit};
+
+/// What is in force: rules, lists, limits.
+#[derive(Debug)]
+pub struct Terms {
+    /// The rules, for names and for submitters.
+    pub policy: Policy,
+    /// Names that are never admitted.
+    pub deny: DomainList,
+    /// Names that need no room by the rules for names.
+    pub allow: DomainList,
+    /// What the rules don't say.
+    pub limits: Limits,
+}
+
+/// How many admissions a window has room for, beside the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// By one source: the registered domain of the server that named the name.
+    pub source: Limit,
+    /// Below one shared suffix.
+    pub shared_suffix: Limit,
+    /// In all.
+    pub total: Limit,
+}
+
+/// A name that asks to enter.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'name> {
+    /// The name.
+    pub name: &'name DomainName,
+    /// See [`crate::Suffixes::shared_suffix`], by the census's own list.
+    pub shared_suffix: Option<&'name str>,
+}
+
+/// Who brings a name.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'name> {
+    /// A server that named it, or a public list.
+    Source(SourceId),
+    /// Somebody who proved a key or a domain. That the name lies below the domain is for the caller to see.
+    Submitter {
+        /// The key that was proved.
+        key: Option<&'name KeyHash>,
+        /// The domain that was proved.
+        domain: Option<&'name DomainName>,
+        /// That of the domain.
+        shared_suffix: Option<&'name str>,
+    },
+    /// Whoever runs the census.
+    Operator,
+}
+
+/// Which source it is: the id of its counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub u64);
+
+/// An admission, by whose receipts it can be given back, once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pass(Vec<Receipt>);
+
+/// What had no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Room {
+    /// The rules for the name, or for its submitter.
+    Rule,
+    /// The source.
+    Source,
+    /// The shared suffix.
+    SharedSuffix,
+    /// The total.
+    Total,
+}
+
+/// Why a name may not enter. The text is a sentence about it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The operator's deny-list has it.
+    #[error("{}", denied(.0))]
+    Denied(Listed),
+    /// A line `domain X 0`, or `key HEX 0` for its submitter.
+    #[error("the rules admit nobody by `{name}`")]
+    Banned {
+        /// What the line names.
+        name: String,
+    },
+    /// No rule has a counter for it, which no later window changes.
+    #[error("{0}")]
+    NoRule(Reason),
+    /// There may be room in the next window.
+    #[error("there is no room for it before the next window: {0}")]
+    NoRoom(Room),
+}
+
+impl Terms {
+    /// Decides on a name that is not known and asks at `now_s`, and counts it when it is admitted.
+    ///
+    /// # Errors
+    /// Why it may not enter; nothing was counted then.
+    pub fn decide(
+        &self,
+        counters: &mut Counters,
+        candidate: Candidate<'_>,
+        subject: Subject<'_>,
+        now_s: u64,
+    ) -> Result<Pass, Refusal> {
+        // Also for those who get no further: time goes on for all.
+        counters.enter(now_s);
+        let claims = self.claims(counters, candidate, subject)?;
+        let mut pass = Pass(Vec::with_capacity(claims.len()));
+        for claim in claims {
+            match counters.charge_id(claim.table, claim.id, claim.limit, now_s) {
+                Charge::Admitted { receipt, .. } => pass.0.push(receipt),
+                // Looked at before, so it doesn't come to this unless two claims share a counter.
+                Charge::Refused { .. } | Charge::Full => {
+                    counters.take_back(pass);
+                    return Err(Refusal::NoRoom(claim.room));
+                }
+            }
+        }
+        Ok(pass)
+    }
+
+    /// Whether [`Terms::decide`] would admit the name at a time within the window that was entered last; counts nothing.
+    ///
+    /// # Errors
+    /// Why it may not enter.
+    pub fn look(
+        &self,
+        counters: &Counters,
+        candidate: Candidate<'_>,
+        subject: Subject<'_>,
+    ) -> Result<(), Refusal> {
+        self.claims(counters, candidate, subject).map(drop)
+    }
+
+    /// Whether the deny-list or a rule with the limit 0 keeps a name out for whoever brings it.
+    ///
+    /// # Errors
+    /// Why.
+    pub fn bans(&self, name: &DomainName) -> Result<(), Refusal> {
+        if let Some(listed) = self.deny.covers(name) {
+            return Err(Refusal::Denied(listed));
+        }
+        match self.policy.domain_line(name) {
+            Some((line, Limit::ZERO)) => Err(Refusal::Banned {
+                name: line.to_string(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// All that an admission is counted by, each with room left.
+    fn claims(
+        &self,
+        counters: &Counters,
+        candidate: Candidate<'_>,
+        subject: Subject<'_>,
+    ) -> Result<Vec<Claim>, Refusal> {
+        self.bans(candidate.name)?;
+        let mut claims = Vec::with_capacity(CLAIMS_MAX);
+        let limits = self.limits;
+        let of = |table, item: &[u8], limit, room| Claim {
+            table,
+            id: counters.id(item),
+            limit,
+            room,
+        };
+        let shared = |suffix: &str| {
+            let limit = limits.shared_suffix;
+            of(
+                Table::SharedSuffix,
+                suffix.as_bytes(),
+                limit,
+                Room::SharedSuffix,
+            )
+        };
+        let total = of(Table::Total, TOTAL, limits.total, Room::Total);
+        let by_rule = |rule: &Rule<'_>| of(rule.table, rule.item, rule.limit, Room::Rule);
+        match subject {
+            Subject::Operator => {}
+            Subject::Source(source) => {
+                if self.allow.covers(candidate.name).is_none() {
+                    let rule = self.policy.domain_rule(candidate.name);
+                    claims.push(by_rule(&rule.map_err(Refusal::NoRule)?));
+                }
+                claims.push(Claim {
+                    table: Table::Source,
+                    id: source.0,
+                    limit: limits.source,
+                    room: Room::Source,
+                });
+                claims.extend(candidate.shared_suffix.map(shared));
+                claims.push(total);
+            }
+            Subject::Submitter {
+                key,
+                domain,
+                shared_suffix,
+            } => {
+                let rule = self.policy.rule(key, domain).map_err(Refusal::NoRule)?;
+                if rule.limit == Limit::ZERO {
+                    return Err(Refusal::Banned {
+                        name: rule.name.into_owned(),
+                    });
+                }
+                claims.push(by_rule(&rule));
+                match rule.table {
+                    Table::Public => {
+                        claims.extend(shared_suffix.map(shared));
+                        claims.push(total);
+                    }
+                    // The operator knows these by name: a flood of others takes nothing away from them.
+                    Table::Key
+                    | Table::Domain
+                    | Table::Source
+                    | Table::SharedSuffix
+                    | Table::Total => {}
+                }
+            }
+        }
+        match claims.iter().find(|claim| !claim.has_room(counters)) {
+            Some(claim) => Err(Refusal::NoRoom(claim.room)),
+            None => Ok(claims),
+        }
+    }
+}
+
+/// Most counters that one admission moves.
+const CLAIMS_MAX: usize = 4;
+
+/// One counter that an admission moves.
+struct Claim {
+    table: Table,
+    id: u64,
+    limit: Limit,
+    room: Room,
+}
+
+impl Claim {
+    fn has_room(&self, counters: &Counters) -> bool {
+        counters.has_room(self.table, self.id, self.limit)
+    }
+}
+
+impl Pass {
+    /// The counters that it moved, as they are now.
+    pub fn rows<'pass>(&'pass self, counters: &'pass Counters) -> impl Iterator<Item = Row> {
+        self.0.iter().map(|receipt| counters.row(receipt))
+    }
+}
+
+impl Counters {
+    /// The source that goes by this registered domain.
+    pub fn source(&self, registered_domain: &str) -> SourceId {
+        SourceId(self.id(registered_domain.as_bytes()))
+    }
+
+    /// Takes a whole admission back: its counters as they are now, none of a window that is over.
+    pub fn take_back(&mut self, pass: Pass) -> Vec<Row> {
+        pass.0
+            .into_iter()
+            .filter_map(|receipt| self.give_back(receipt))
+            .collect()
+    }
+}
+
+impl Room {
+    /// All of them.
+    const ALL: [Self; 4] = [Self::Rule, Self::Source, Self::SharedSuffix, Self::Total];
+
+    /// Its word in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Source => "source",
+            Self::SharedSuffix => "shared_suffix",
+            Self::Total => "total",
+        }
+    }
+
+    /// The one of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|room| room.as_str() == word)
+    }
+}
+
+impl std::fmt::Display for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Rule => "its domain, or a rule for it, has brought in its number of names",
+            Self::Source => "who named it has brought in its number of names",
+            Self::SharedSuffix => {
+                "the suffix that it shares with others has brought in its number of names"
+            }
+            Self::Total => "the census has taken in its number of names",
+        })
+    }
+}
+
+fn denied(listed: &Listed) -> String {
+    if listed.reason.is_empty() {
+        format!("the operator's deny-list has `{}`", listed.domain)
+    } else {
+        format!(
+            "the operator's deny-list has `{}`: {}",
+            listed.domain, listed.reason
+        )
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! Names that had no room, kept until there is some.
+//!
+//! In: names that were refused for want of room, by whom they were named, the time. Out: whom to try first; what changed, for whoever keeps it on
+//! disk. Refused: more than [`WAITING_MAX`] names, or [`WAITING_PER_DOMAIN_MAX`] of one registered domain. When there is no place, the name that the
+//! fewest name goes, of those the one that has waited for longest; a newcomer that no more name than that one is not kept.
+//!
+//! How many independent sources named a name is approximate: each has one of 64 bits, by its counter's id. A name's own registered domain is none.
+//!
+//! A name takes some 250 bytes here, so that all of them take 25 MB.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::door::{Room, SourceId};
+
+/// Most names that wait: two days' admissions by the default limit, so that nobody waits behind more than can be let in soon.
+pub const WAITING_MAX: usize = 100_000;
+
+/// Most of one registered domain: five days' admissions by the default rule. What lies behind these would wait in vain.
+pub const WAITING_PER_DOMAIN_MAX: usize = 100;
+
+/// A name that nobody named again for this long is dropped: 30 days. Every server's peers list was read several times since.
+pub const WAIT_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
+
+/// When a name was last named is kept no finer than this, so that naming it all the time costs no writing.
+const LAST_NAMED_GRAIN_SECONDS: u64 = 24 * 60 * 60;
+
+/// Changes that may wait for a disk that takes none. Beyond, no newcomer is kept.
+const UNWRITTEN_MAX: usize = 10_000;
+
+/// Which independent sources named a name: a bit each, shared by whoever has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NamedBy(pub u64);
+
+/// A name that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiter {
+    /// What had no room when it was tried last.
+    pub room: Room,
+    /// When it was named first since it waits, in seconds.
+    pub first_named_s: u64,
+    /// When it was named last, in seconds, a day's grain.
+    pub last_named_s: u64,
+    /// The source that named it last.
+    pub source: SourceId,
+    /// The independent sources that named it.
+    pub named_by: NamedBy,
+}
+
+/// One source naming a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Naming<'name> {
+    /// The name, in canonical form.
+    pub name: &'name str,
+    /// Its registered domain.
+    pub domain: &'name str,
+    /// Who named it.
+    pub source: SourceId,
+    /// Whether that is somebody else than the name's own registered domain.
+    pub is_independent: bool,
+}
+
+/// A name's place among all: the least is tried first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Bits that are not set: the most often named first.
+    unnamed: u32,
+    /// Then who has waited for longest.
+    first_named_s: u64,
+    name: Arc<str>,
+}
+
+/// What is to be written: the name's row as it is now, or that it has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The name.
+    pub name: Arc<str>,
+    /// Its row.
+    pub waiter: Option<Waiter>,
+}
+
+/// All names that wait.
+#[derive(Debug)]
+pub struct Waiting {
+    waiters: HashMap<Arc<str>, Slot>,
+    order: BTreeSet<Rank>,
+    domains: HashMap<Arc<str>, Vec<Rank>>,
+    /// Whose rows are not as they are here.
+    unwritten: BTreeSet<Arc<str>>,
+    names_max: usize,
+    per_domain_max: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    waiter: Waiter,
+    domain: Arc<str>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            waiters: HashMap::new(),
+            order: BTreeSet::new(),
+            domains: HashMap::new(),
+            unwritten: BTreeSet::new(),
+            names_max: WAITING_MAX,
+            per_domain_max: WAITING_PER_DOMAIN_MAX,
+        }
+    }
+}
+
+impl NamedBy {
+    /// How many named it, at least.
+    pub fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    fn with(self, naming: &Naming<'_>) -> Self {
+        if naming.is_independent {
+            Self(
+                self.0 | 1_u64.rotate_left(u32::try_from(naming.source.0 % 64).unwrap_or_default()),
+            )
+        } else {
+            self
+        }
+    }
+}
+
+impl Waiting {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// What is known of a name that waits.
+    pub fn waiter(&self, name: &str) -> Option<&Waiter> {
+        self.waiters.get(name).map(|slot| &slot.waiter)
+    }
+
+    /// Takes a row back that was written by a former life; none that has no place.
+    pub fn put(&mut self, name: &str, domain: &str, waiter: Waiter) {
+        let has_place = self.waiters.len() < self.names_max
+            && self.of_domain(domain).len() < self.per_domain_max;
+        if has_place && !self.waiters.contains_key(name) {
+            self.insert(name.into(), domain, waiter);
+        } else {
+            self.unwritten.insert(name.into());
+        }
+    }
+
+    /// Whether [`Waiting::name`] would change anything.
+    pub fn would_change(&self, naming: &Naming<'_>, now_s: u64) -> bool {
+        match self.waiters.get(naming.name) {
+            Some(slot) => renewed(&slot.waiter, naming, slot.waiter.room, now_s).is_some(),
+            None => self.place(naming).is_some(),
+        }
+    }
+
+    /// Keeps a name that had no room, or what is new about one that waits already. Says whether it waits now.
+    pub fn name(&mut self, naming: &Naming<'_>, room: Room, now_s: u64) -> bool {
+        if let Some((name, slot)) = self.waiters.get_key_value(naming.name) {
+            if let Some(waiter) = renewed(&slot.waiter, naming, room, now_s) {
+                let (name, domain) = (Arc::clone(name), Arc::clone(&slot.domain));
+                self.take(&name);
+                self.insert(Arc::clone(&name), &domain, waiter);
+                self.unwritten.insert(name);
+            }
+            return true;
+        }
+        let Some(leaving) = self.place(naming) else {
+            return false;
+        };
+        if let Some(leaving) = leaving {
+            self.remove(&leaving.name);
+        }
+        let waiter = Waiter {
+            room,
+            first_named_s: now_s,
+            last_named_s: now_s,
+            source: naming.source,
+            named_by: NamedBy::default().with(naming),
+        };
+        let name: Arc<str> = naming.name.into();
+        self.insert(Arc::clone(&name), naming.domain, waiter);
+        self.unwritten.insert(name);
+        true
+    }
+
+    /// A name waits no more.
+    pub fn remove(&mut self, name: &str) {
+        if let Some(name) = self.take(name) {
+            self.unwritten.insert(name);
+        }
+    }
+
+    /// Drops up to `most` of those that nobody named for [`WAIT_SECONDS_MAX`]. Gives how many.
+    pub fn drop_old(&mut self, most: usize, now_s: u64) -> usize {
+        let since = now_s.saturating_sub(WAIT_SECONDS_MAX);
+        let old: Vec<_> = self
+            .waiters
+            .iter()
+            .filter(|(_, slot)| slot.waiter.last_named_s < since)
+            .map(|(name, _)| Arc::clone(name))
+            .take(most)
+            .collect();
+        old.iter().for_each(|name| self.remove(name));
+        old.len()
+    }
+
+    /// Those who come after `after` in the order in which they are tried, at most `most` of them, with the place of each.
+    pub fn next(&self, after: Option<&Rank>, most: usize) -> Vec<(Rank, Waiter)> {
+        let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        self.order
+            .range((from, std::ops::Bound::Unbounded))
+            .take(most)
+            .filter_map(|rank| Some((rank.clone(), *self.waiter(&rank.name)?)))
+            .collect()
+    }
+
+    /// Takes up to `most` changes that are not written yet.
+    pub fn changes(&mut self, most: usize) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while changes.len() < most
+            && let Some(name) = self.unwritten.pop_first()
+        {
+            let waiter = self.waiter(&name).copied();
+            changes.push(Change { name, waiter });
+        }
+        changes
+    }
+
+    /// The changes were not written after all.
+    pub fn not_written(&mut self, changes: Vec<Change>) {
+        self.unwritten
+            .extend(changes.into_iter().map(|change| change.name));
+    }
+
+    /// Where a newcomer would have its place: none; a free one; or that of somebody who leaves for it.
+    #[expect(
+        clippy::option_option,
+        reason = "no place, a free one, and a taken one are three things, and nobody else sees them"
+    )]
+    fn place(&self, naming: &Naming<'_>) -> Option<Option<Rank>> {
+        if self.unwritten.len() >= UNWRITTEN_MAX {
+            return None;
+        }
+        let siblings = self.of_domain(naming.domain);
+        let least = if siblings.len() >= self.per_domain_max {
+            siblings.iter().max_by_key(|rank| leaving_order(rank))
+        } else if self.waiters.len() >= self.names_max {
+            self.least_of_all()
+        } else {
+            return Some(None);
+        };
+        let least = least?;
+        let newcomer = u64::BITS.saturating_sub(NamedBy::default().with(naming).count());
+        (newcomer < least.unnamed).then(|| Some(least.clone()))
+    }
+
+    /// Of those that the fewest name, the one that has waited for longest.
+    fn least_of_all(&self) -> Option<&Rank> {
+        let last = self.order.last()?;
+        let first_of_its_kind = Rank {
+            unnamed: last.unnamed,
+            first_named_s: 0,
+            name: "".into(),
+        };
+        self.order.range(first_of_its_kind..).next()
+    }
+
+    fn of_domain(&self, domain: &str) -> &[Rank] {
+        self.domains.get(domain).map_or(&[], Vec::as_slice)
+    }
+
+    fn insert(&mut self, name: Arc<str>, domain: &str, waiter: Waiter) {
+        let rank = Rank::of(&name, &waiter);
+        let domain = match self.domains.get_key_value(domain) {
+            Some((domain, _)) => Arc::clone(domain),
+            None => domain.into(),
+        };
+        let siblings = self.domains.entry(Arc::clone(&domain)).or_default();
+        // Most domains have one.
+        siblings.reserve_exact(1);
+        siblings.push(rank.clone());
+        self.order.insert(rank);
+        self.waiters.insert(name, Slot { waiter, domain });
+    }
+
+    fn take(&mut self, name: &str) -> Option<Arc<str>> {
+        let (name, slot) = self.waiters.remove_entry(name)?;
+        let rank = Rank::of(&name, &slot.waiter);
+        self.order.remove(&rank);
+        if let Some(siblings) = self.domains.get_mut(&slot.domain) {
+            siblings.retain(|sibling| *sibling != rank);
+            if siblings.is_empty() {
+                self.domains.remove(&slot.domain);
+            }
+        }
+        Some(name)
+    }
+}
+
+impl Rank {
+    fn of(name: &Arc<str>, waiter: &Waiter) -> Self {
+        Self {
+            unnamed: u64::BITS.saturating_sub(waiter.named_by.count()),
+            first_named_s: waiter.first_named_s,
+            name: Arc::clone(name),
+        }
+    }
+
+    /// Whose place it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Who leaves first has the greatest.
+fn leaving_order(rank: &Rank) -> (u32, std::cmp::Reverse<u64>) {
+    (rank.unnamed, std::cmp::Reverse(rank.first_named_s))
+}
+
+/// The waiter with what is new of it; nothing when that is not worth writing.
+fn renewed(waiter: &Waiter, naming: &Naming<'_>, room: Room, now_s: u64) -> Option<Waiter> {
+    let named_by = waiter.named_by.with(naming);
+    let is_old = now_s.saturating_sub(waiter.last_named_s) >= LAST_NAMED_GRAIN_SECONDS;
+    (is_old || named_by != waiter.named_by).then(|| Waiter {
+        room,
+        last_named_s: now_s.max(waiter.last_named_s),
+        source: naming.source,
+        named_by,
+        ..*waiter
+    })
+}
+
+#[cfg(test)]
+mod tests;
