@@ -282,7 +282,10 @@ async fn hear(
         Ok::<(), Breach>(())
     });
     if !learned.is_empty() {
-        tools.learn(learned).await.map_err(Fault::Store)?;
+        tools
+            .learn(learned, &check.host)
+            .await
+            .map_err(Fault::Store)?;
     }
     Ok(outcome.err())
 }

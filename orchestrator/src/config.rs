@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use admission::{Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use census::time::Calendar;
 use protocol::Host;
 use thiserror::Error;
@@ -144,6 +144,8 @@ pub struct Config {
     pub suffix_list: Option<PathBuf>,
     /// File of the public lists that are read.
     pub sources: Option<PathBuf>,
+    /// What the door goes by.
+    pub admission: policy::Files,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
     /// For the launcher role.
@@ -283,6 +285,7 @@ impl Config {
             calendar: Calendar {
                 divisor: values.parse("lab_interval_divisor", |text| small(text, 1, 10_000_000))?,
             },
+            admission: admission_files(values, reserved, suffix_list.clone())?,
             reserved,
             suffix_list,
             sources: values.parse("sources", path_or_none)?,
@@ -348,6 +351,29 @@ impl Config {
     pub fn control_socket(&self) -> PathBuf {
         self.data_dir.join("control.sock")
     }
+}
+
+fn admission_files(
+    values: &Values,
+    reserved: Reserved,
+    suffix_list: Option<PathBuf>,
+) -> Result<policy::Files, ConfigError> {
+    Ok(policy::Files {
+        rules: values.parse("admission_rules", path_or_none)?,
+        deny: values.parse("deny_list", path_or_none)?,
+        allow: values.parse("allow_list", path_or_none)?,
+        suffix_list,
+        reserved,
+        limits: Limits {
+            source: values.parse("source_limit", limit)?,
+            shared_suffix: values.parse("shared_suffix_limit", limit)?,
+            total: values.parse("admissions_limit", limit)?,
+        },
+    })
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    Limit::parse(text).ok_or_else(|| format!("must be a whole number from 0 to {}", Limit::MAX))
 }
 
 fn opens_max(values: &Values) -> Result<u64, ConfigError> {

@@ -12,7 +12,7 @@ use anyhow::Context;
 use dump::Force;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
-use store::{AddedAs, OptIn, OptOut, Store, StoreError, Writer};
+use store::{OptIn, OptOut, StoreError, Writer};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -20,6 +20,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
+use crate::door::{Brought, Door};
 use crate::tools::Tools;
 
 /// Longest request: a batch of names.
@@ -68,6 +69,8 @@ pub enum Request {
         /// Even when too many names were lost.
         force: bool,
     },
+    /// Read the admission rules and the operator's lists again.
+    ReloadAdmission {},
     /// The loop's state.
     Live {},
 }
@@ -128,7 +131,7 @@ pub struct Handler {
 #[derive(Debug)]
 struct HandlerTools {
     writer: Writer,
-    names: Arc<admission::Names>,
+    door: Door,
     clock: Arc<dyn crate::clock::Clock>,
 }
 
@@ -137,7 +140,7 @@ impl Handler {
     pub fn with_daemon(tools: &Tools, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
         let handler = Self::alone(
             tools.writer.clone(),
-            tools.names.clone(),
+            tools.door.clone(),
             tools.clock.clone(),
         );
         Self {
@@ -147,15 +150,11 @@ impl Handler {
     }
 
     /// For a command that holds the database itself.
-    pub fn alone(
-        writer: Writer,
-        names: Arc<admission::Names>,
-        clock: Arc<dyn crate::clock::Clock>,
-    ) -> Self {
+    pub fn alone(writer: Writer, door: Door, clock: Arc<dyn crate::clock::Clock>) -> Self {
         Self {
             tools: Arc::new(HandlerTools {
                 writer,
-                names,
+                door,
                 clock,
             }),
             daemon: None,
@@ -171,6 +170,7 @@ impl Handler {
             }
             Request::Check { host } => self.check(host, answers).await.map(Answer::Done),
             Request::Dump { force } => self.dump(force).await.map(Answer::Done),
+            Request::ReloadAdmission {} => self.reload_admission().await.map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
         // Who asked may have gone away.
@@ -180,24 +180,23 @@ impl Handler {
     pub(crate) async fn add(&self, names: &[String]) -> Result<AddReport, String> {
         let mut report = AddReport::default();
         let mut admitted = Vec::new();
+        let rule = self.tools.door.names();
         for name in names.iter().take(NAMES_PER_REQUEST_MAX) {
-            match self.tools.names.admit(name.trim()) {
+            match rule.admit(name.trim()) {
                 Ok(host) => admitted.push(host),
                 Err(refusal) => report
                     .refused
                     .push((protocol::escaped(name.as_bytes(), 200), refusal.to_string())),
             }
         }
-        let added = self
-            .tools
-            .writer
-            .add_now(admitted, self.tools.clock.now())
-            .await
-            .map_err(in_words)?;
-        for (host, added_as) in added {
-            match added_as {
-                AddedAs::New => report.taken.push(host),
-                AddedAs::Known => report.known.push(host),
+        let brought = self.tools.door.brought(admitted, self.tools.clock.now());
+        for (host, brought) in brought.await.map_err(in_words)? {
+            match brought {
+                Brought::New => report.taken.push(host),
+                Brought::Known => report.known.push(host),
+                Brought::Refused(refusal) => {
+                    report.refused.push((host.into(), refusal.to_string()));
+                }
             }
         }
         if let Some((orders, _)) = &self.daemon {
@@ -310,17 +309,29 @@ impl Handler {
         Ok(format!("published {names} names"))
     }
 
+    /// Without a daemon there is nothing in force.
+    async fn reload_admission(&self) -> Result<String, String> {
+        if self.daemon.is_none() {
+            return Err(NO_DAEMON.to_owned());
+        }
+        let outcome = self.tools.door.reload().await;
+        crate::door::tell_reload(&outcome);
+        outcome.map(|words| format!("in force: {words}"))
+    }
+
     fn live(&self) -> Result<LiveState, String> {
         let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
         let now = self.tools.clock.now();
         Ok(LiveState {
             clock_trouble: self.tools.clock.trouble(),
+            admission: Some(self.tools.door.shown()),
             ..live.state(now)
         })
     }
 }
 
-const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
+/// What is said when there is none.
+pub const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
 const ENDING: &str = "the daemon is shutting down";
 
 fn in_words(error: StoreError) -> String {
@@ -508,15 +519,9 @@ impl Conversation {
     }
 }
 
-/// Serves a request without a daemon, over a database that the caller holds exclusively.
-pub async fn serve_alone(
-    store: &Store,
-    names: Arc<admission::Names>,
-    clock: Arc<dyn crate::clock::Clock>,
-    request: Request,
-) -> Answer {
+/// Serves a request without a daemon, by a handler of a database that the caller holds exclusively.
+pub async fn serve_alone(handler: Handler, request: Request) -> Answer {
     let (answers, mut outgoing) = mpsc::channel(64);
-    let handler = Handler::alone(store.writer(), names, clock);
     let serve = async move {
         handler.handle(request, &answers).await;
     };

@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::check::{self, Check, Ended};
 use crate::config::Config;
 use crate::confirm::Confirm;
+use crate::door::Brought;
 use crate::due::{Due, EarlyAsks};
 use crate::fault::{Fault, Faulters, Lately};
 use crate::outage::Outage;
@@ -219,7 +220,11 @@ impl Daemon {
                     }
                 });
         let seeds = seeds.collect();
-        tools.writer.add_now(seeds, now).await?;
+        for (host, brought) in tools.door.brought(seeds, now).await? {
+            if let Brought::Refused(refusal) = brought {
+                tracing::warn!(%host, %refusal, "this seed is not admitted");
+            }
+        }
         let published = store.reader()?.last_dump()?;
         if let Some(published) = published {
             say_odd_time(now, published.at);
@@ -333,9 +338,17 @@ impl Daemon {
         }
     }
 
-    /// The rule for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8).
+    /// The rule for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8). Whom the operator
+    /// denies is not asked.
     async fn start_if_admitted(&mut self, taken: Taken) {
         let host = taken.record.host.clone();
+        if let Err(refusal) = self.tools.door.denies(&host) {
+            // Its record stays as it is: without the line all is as before.
+            self.in_flight.insert(host.clone(), None);
+            let due = taken.record.due.unwrap_or_else(|| self.tools.again_soon());
+            self.give_back(host, due, &format!("not asked: {refusal}"));
+            return;
+        }
         let Err(refusal) = self.tools.names.admit_host(host.clone()) else {
             self.start(taken, Asked::InTurn);
             return;
@@ -470,11 +483,12 @@ impl Daemon {
             .names
             .admit_host(host.clone())
             .map_err(|refusal| format!("{host}: {refusal}"))?;
-        self.tools
-            .writer
-            .add_now(vec![host.clone()], now)
-            .await
-            .map_err(|error| error.to_string())?;
+        let brought = self.tools.door.brought(vec![host.clone()], now).await;
+        for (host, brought) in brought.map_err(|error| error.to_string())? {
+            if let Brought::Refused(refusal) = brought {
+                return Err(format!("{host}: {refusal}"));
+            }
+        }
         let taken = self
             .tools
             .writer

@@ -121,7 +121,6 @@ async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
 mod tests {
     use std::sync::Arc;
 
-    use admission::{Names, Reserved, Suffixes};
     use census::time::Calendar;
     use gateway::GatewayClient;
     use launcher::LauncherClient;
@@ -182,10 +181,8 @@ mod tests {
             gateway: GatewayClient::new("/nonexistent".into()),
             launcher: LauncherClient::socket("/nonexistent"),
             writer: store.writer(),
-            names: Arc::new(Names {
-                suffixes: Suffixes::compiled(),
-                reserved: Reserved::Refuse,
-            }),
+            names: crate::door::tests::names(),
+            door: crate::door::tests::fresh(store),
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,

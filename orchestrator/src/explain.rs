@@ -1,5 +1,6 @@
 //! The answer to "why is this host (not) listed?", in plain words. Every word that the census uses for people stands here.
 
+use admission::{Listed, Waiter};
 use census::listing::is_listed;
 use census::state::{OptedOutBy, ParkedWhy, Record, State, Verdict};
 use census::time::{Calendar, Timestamp};
@@ -14,7 +15,7 @@ use store::Stored;
 pub struct Explanation {
     /// The host.
     pub host: Host,
-    /// Its state in one word; `unknown` when the census has never heard of it, `forgotten` when it gave it up.
+    /// Its state in one word; `unknown` when the census has never heard of it, `waiting` when it had no room, `forgotten` when it gave it up.
     pub state: String,
     /// Since when, RFC 3339.
     pub since: Option<String>,
@@ -90,6 +91,48 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
     }
 }
 
+/// What the operator's deny-list says goes before all else, whatever is known of the host.
+pub fn denied(explanation: Explanation, listed: &Listed) -> Explanation {
+    let reason = if listed.reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", listed.reason)
+    };
+    Explanation {
+        listed: false,
+        why: format!(
+            "the operator of this census does not let `{}` and what lies below it in{reason}; it is neither asked nor listed while that is so",
+            listed.domain
+        ),
+        next_check: None,
+        ..explanation
+    }
+}
+
+/// Explains a host that had no room.
+pub fn explain_waiting(host: &Host, waiter: &Waiter) -> Explanation {
+    let moment = |seconds: u64| {
+        let ms = i64::try_from(seconds)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(1000);
+        rfc3339(Timestamp(ms))
+    };
+    let named_by = match waiter.named_by.count() {
+        0 => "nobody but its own neighbours names it".to_owned(),
+        1 => "one source named it".to_owned(),
+        many => format!("about {many} sources named it"),
+    };
+    Explanation {
+        since: Some(moment(waiter.first_named_s)),
+        why: format!(
+            "it waits for room: when it was tried last, {}. {named_by}, the last time on {}. It comes in by itself, or with `fedicensus add`",
+            waiter.room,
+            moment(waiter.last_named_s).get(..10).unwrap_or_default(),
+        ),
+        ..nothing_known(host, "waiting")
+    }
+}
+
 /// Explains a host that the census does not know.
 pub fn explain_unknown(host: &Host, forgotten: bool) -> Explanation {
     let (state, why) = if forgotten {
@@ -104,11 +147,18 @@ pub fn explain_unknown(host: &Host, forgotten: bool) -> Explanation {
         )
     };
     Explanation {
+        why: why.to_owned(),
+        ..nothing_known(host, state)
+    }
+}
+
+fn nothing_known(host: &Host, state: &str) -> Explanation {
+    Explanation {
         host: host.clone(),
         state: state.to_owned(),
         since: None,
         listed: false,
-        why: why.to_owned(),
+        why: String::new(),
         verdict: None,
         reason: None,
         detail: None,

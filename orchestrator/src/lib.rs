@@ -10,6 +10,7 @@
 pub mod config;
 
 pub mod clock;
+pub mod door;
 pub mod input_file;
 pub mod policy;
 pub mod tools;

@@ -1,12 +1,16 @@
 //! Admission rules and the list of public suffixes that they go by, read from their files.
 //!
-//! In: paths. Out: an [`admission::Policy`]. Refused: files that can't be read or are too big, rules with any line that is none, and a list that is
-//! none: all or nothing, so that what is in force stays in force.
+//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`] that the door goes by. Refused: files that can't
+//! be read or are too big, rules with any line that is none, and a list that is none: all or nothing, so that what is in force stays in force.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use admission::list;
 use admission::rules::{self, RulesError};
-use admission::{Limit, Policy, Rules, SuffixError, Suffixes, TestDomain, suffixes};
+use admission::{
+    DomainList, Limit, Limits, Policy, Reserved, Rules, SuffixError, Suffixes, Terms, TestDomain,
+    suffixes,
+};
 use thiserror::Error;
 
 use crate::config::ConfigError;
@@ -15,6 +19,129 @@ use crate::input_file::{self, DASH, FileError};
 /// What the files are called in errors.
 const RULES: &str = "admission rules";
 const LIST: &str = "public suffix list";
+const DENY: &str = "deny-list";
+const ALLOW: &str = "allow-list";
+
+/// The rules without a file: twenty new names a day of each registered domain. Whoever runs more instances than that below one domain is known by
+/// name, or has the rest a day later.
+const DEFAULT_RULES: &str = "public default 20\n";
+
+/// The same in the lab, whose names have no public suffix and lie below few domains.
+const LAB_RULES: &str = "public default 20\ndomain test 2147483647\ndomain example 2147483647\n";
+
+/// Where what the door goes by is written.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The rules; none: the built-in ones.
+    pub rules: Option<PathBuf>,
+    /// Names that are never admitted nor checked.
+    pub deny: Option<PathBuf>,
+    /// Names that need no room by the rules.
+    pub allow: Option<PathBuf>,
+    /// The census's own public suffixes; none: those built in.
+    pub suffix_list: Option<PathBuf>,
+    /// Whether the lab's names are admitted.
+    pub reserved: Reserved,
+    /// Settings that are no files.
+    pub limits: Limits,
+}
+
+/// Every reason why what the files hold can't be in force, a line or more each.
+#[derive(Debug, Error)]
+#[error("{}", in_lines(.0))]
+pub struct TermsError(Vec<PolicyError>);
+
+impl Files {
+    /// What is written there now. Blocks.
+    ///
+    /// # Errors
+    /// With every line of every file that is wrong.
+    pub fn read(&self) -> Result<Terms, TermsError> {
+        let (policy, deny, allow) = (
+            self.policy(),
+            self.deny_list(),
+            domains(ALLOW, self.allow.as_deref()),
+        );
+        match (policy, deny, allow) {
+            (Ok(policy), Ok(deny), Ok(allow)) => Ok(Terms {
+                policy,
+                deny,
+                allow,
+                limits: self.limits,
+            }),
+            (policy, deny, allow) => {
+                let errors = [policy.err(), deny.err(), allow.err()];
+                Err(TermsError(errors.into_iter().flatten().collect()))
+            }
+        }
+    }
+
+    /// The deny-list alone. Blocks.
+    ///
+    /// # Errors
+    /// When it can't be read or has a line that is no name.
+    pub fn deny_list(&self) -> Result<DomainList, PolicyError> {
+        domains(DENY, self.deny.as_deref())
+    }
+
+    /// What they are, in a line: `public default 20; …`.
+    pub fn in_words(&self, terms: &Terms) -> String {
+        let rules = self.rules.as_ref().map_or_else(
+            || "built-in rules (20 a registered domain and day)".to_owned(),
+            |path| {
+                let rules = &terms.policy.rules;
+                let public = rules.public.as_ref().map_or(0, |public| public.limit.get());
+                format!(
+                    "{}: {} keys, {} domains, {public} a registered domain and day",
+                    path.display(),
+                    rules.keys.len(),
+                    rules.domains.len(),
+                )
+            },
+        );
+        let limits = &terms.limits;
+        format!(
+            "{rules}; {} a source, {} a shared suffix, {} in all; {} denied, {} allowed",
+            limits.source,
+            limits.shared_suffix,
+            limits.total,
+            terms.deny.len(),
+            terms.allow.len()
+        )
+    }
+
+    fn policy(&self) -> Result<Policy, PolicyError> {
+        let rules = match (&self.rules, self.reserved) {
+            (Some(path), _) => read_rules(path)?,
+            (None, Reserved::Refuse) => built_in(DEFAULT_RULES)?,
+            (None, Reserved::AllowInLab) => built_in(LAB_RULES)?,
+        };
+        with_suffixes(rules, None, TestDomain::Refuse, || {
+            match &self.suffix_list {
+                None => Ok(Suffixes::compiled()),
+                Some(path) => Ok(whole_list(path)?),
+            }
+        })
+    }
+}
+
+fn built_in(rules: &str) -> Result<Rules, RulesError> {
+    Rules::parse(rules.as_bytes(), Path::new("built-in"))
+}
+
+/// The names in the file at `path`, none without one.
+fn domains(what: &'static str, path: Option<&Path>) -> Result<DomainList, PolicyError> {
+    let Some(path) = path else {
+        return Ok(DomainList::default());
+    };
+    let bytes = input_file::read(what, path, rules::FILE_BYTES_MAX)?;
+    Ok(DomainList::parse(&bytes, path)?)
+}
+
+fn in_lines(errors: &[PolicyError]) -> String {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
 
 /// Why there is no policy.
 #[derive(Debug, Error)]
@@ -28,6 +155,9 @@ pub enum PolicyError {
     /// The list that it names, or that was named instead, is none.
     #[error(transparent)]
     Suffixes(#[from] ListError),
+    /// A list of domains has lines that are none.
+    #[error(transparent)]
+    Domains(#[from] list::ListError),
     /// The census's own list is none.
     #[error(transparent)]
     OwnSuffixes(#[from] ConfigError),
@@ -109,90 +239,4 @@ pub fn with_suffixes(
 }
 
 #[cfg(test)]
-mod tests {
-    use admission::DomainName;
-
-    use super::*;
-
-    fn policy(rules: &str, suffixes: Option<&Path>) -> Result<Policy, PolicyError> {
-        let rules = Rules::parse(rules.as_bytes(), Path::new("rules"))?;
-        let own = || Ok(Suffixes::compiled());
-        with_suffixes(rules, suffixes, TestDomain::Refuse, own)
-    }
-
-    #[test]
-    fn the_list_is_the_one_given_else_the_one_named_else_our_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let (named, given) = (
-            file("named", "github.io\nio\n"),
-            file("given", "b.github.io\n"),
-        );
-        let check = |rules: &str, suffixes: Option<&Path>, expect: &str| {
-            let domain = DomainName::parse("x.a.b.github.io").unwrap();
-            let policy = policy(rules, suffixes).unwrap();
-            assert_eq!(policy.suffixes.registered_domain(&domain), Ok(expect));
-        };
-        let names = format!("public {} 1", named.display());
-        check(&names, None, "b.github.io");
-        check(&names, Some(&given), "a.b.github.io");
-        check("public /nonexistent 1", Some(&given), "a.b.github.io");
-        check("public default 1", None, "b.github.io");
-        check("public default 1", Some(&given), "a.b.github.io");
-    }
-
-    #[test]
-    fn a_list_that_is_not_needed_is_not_opened() {
-        let missing = Path::new("/nonexistent/list.dat");
-        for rules in ["", "public /nonexistent/list.dat 0", "public default 0"] {
-            policy(rules, Some(missing)).unwrap();
-            policy(rules, None).unwrap();
-        }
-        let error = policy("public /nonexistent/list.dat 1", None).unwrap_err();
-        assert!(
-            error.to_string().contains("/nonexistent/list.dat"),
-            "{error}"
-        );
-        policy("public default 1", Some(missing)).unwrap_err();
-    }
-
-    #[test]
-    fn files_over_their_bounds_are_refused() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let of_length = |bytes: usize| std::fs::write(file.path(), vec![b'\n'; bytes]).unwrap();
-        of_length(rules::FILE_BYTES_MAX + 1);
-        let error = read_rules(file.path()).unwrap_err();
-        assert!(
-            matches!(error, PolicyError::Rules(RulesError::TooLarge { .. })),
-            "{error}"
-        );
-        of_length(suffixes::FILE_BYTES_MAX + 1);
-        for read in [whole_list, excerpt] {
-            let error = read(file.path()).unwrap_err();
-            let ListError::Content(SuffixError::TooLarge { path }) = error else {
-                panic!("{error}");
-            };
-            assert_eq!(path, file.path());
-        }
-    }
-
-    #[test]
-    fn what_is_no_file_is_named() {
-        let error = read_rules(Path::new("/")).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "admission rules /: is not a regular file; name a file"
-        );
-        for read in [whole_list, excerpt] {
-            let error = read(Path::new("/")).unwrap_err().to_string();
-            assert_eq!(
-                error,
-                "public suffix list /: is not a regular file; name a file"
-            );
-        }
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use admission::DomainList;
 use census::state::State;
 use census::time::{Calendar, Timestamp};
 use dump::{DumpError, Force, HeldBack};
@@ -34,7 +35,7 @@ pub enum PublishError {
     HeldBack(#[from] HeldBack),
 }
 
-/// Writes the list of what is listed at `now` and swaps it in. Gives the number of names. Blocks; the caller records the dump.
+/// Writes the list of what is listed at `now`, less whom the operator denies, and swaps it in. Gives the number of names. Blocks; the caller records the dump.
 ///
 /// # Errors
 /// See [`PublishError`]. Each published file is then the old one or the new one, whole.
@@ -43,13 +44,14 @@ pub fn publish(
     directory: &Path,
     now: Timestamp,
     calendar: Calendar,
+    deny: &DomainList,
     force: Force,
 ) -> Result<u64, PublishError> {
     let previous = reader.last_dump()?.map(|dump| dump.names);
     let staged = dump::write_nodes(directory, |name| {
         let mut failed = None;
         let read = reader.listed(now, calendar, |host| {
-            if failed.is_none() {
+            if failed.is_none() && deny.covers_text(host).is_none() {
                 failed = name(host).err();
             }
         });
@@ -60,7 +62,7 @@ pub fn publish(
     })?;
     if let Err(held_back) = dump::guard(previous, staged.names(), force) {
         drop(staged);
-        retract(reader, directory)?;
+        retract(reader, directory, deny)?;
         return Err(held_back.into());
     }
     let names = staged.names();
@@ -68,8 +70,8 @@ pub fn publish(
     Ok(names)
 }
 
-/// Takes those who opted out, or asked to be left out, off the list that stands.
-fn retract(reader: &Reader, directory: &Path) -> Result<(), PublishError> {
+/// Takes those who opted out, asked to be left out, or are denied off the list that stands.
+fn retract(reader: &Reader, directory: &Path, deny: &DomainList) -> Result<(), PublishError> {
     let path = directory.join(dump::NODES_FILE);
     // A list that is not there, or not ours, holds nobody of whom we know.
     let standing: Vec<String> = std::fs::read(&path)
@@ -78,7 +80,7 @@ fn retract(reader: &Reader, directory: &Path) -> Result<(), PublishError> {
         .unwrap_or_default();
     let mut kept = Vec::with_capacity(standing.len());
     for name in &standing {
-        if !is_withdrawn(reader, name)? {
+        if deny.covers_text(name).is_none() && !is_withdrawn(reader, name)? {
             kept.push(name.as_str());
         }
     }
@@ -126,7 +128,17 @@ mod tests {
         // No file can take the place of a folder.
         let in_the_way = public.join(dump::NODES_FILE);
         std::fs::create_dir_all(&in_the_way).unwrap();
-        let again = || publish(&reader, &public, Timestamp(0), Calendar::REAL, Force::No);
+        let none = DomainList::default();
+        let again = || {
+            publish(
+                &reader,
+                &public,
+                Timestamp(0),
+                Calendar::REAL,
+                &none,
+                Force::No,
+            )
+        };
         let error = again().unwrap_err();
         assert!(matches!(error, PublishError::Half(_)), "{error}");
         assert!(!error.to_string().contains("stands"), "{error}");
@@ -159,20 +171,19 @@ mod tests {
             .unwrap()
         {
             writer
-                .settle(
-                    transition(&taken.record, &alive, now, Jitter(0), calendar),
-                    now,
-                )
+                .settle(transition(&taken.record, &alive, now, Jitter(0), calendar))
                 .await
                 .unwrap();
         }
         let reader = store.reader().unwrap();
-        let published = publish(&reader, directory.path(), now, calendar, Force::No).unwrap();
+        let none = DomainList::default();
+        let published =
+            publish(&reader, directory.path(), now, calendar, &none, Force::No).unwrap();
         writer.record_dump(now, published).await.unwrap();
         for host in &hosts[..2] {
             writer.opt_out(host, OptedOutBy::Owner, now).await.unwrap();
         }
-        let outcome = publish(&reader, directory.path(), now, calendar, Force::No);
+        let outcome = publish(&reader, directory.path(), now, calendar, &none, Force::No);
         assert!(
             matches!(outcome, Err(PublishError::HeldBack(_))),
             "{outcome:?}"

@@ -162,6 +162,9 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
         if ended.is_empty() { "" } else { "; ended: " },
         ended.join(", ")
     )];
+    if let Some(admission) = &daemon.admission {
+        lines.push(format!("admission  {}", admission.text()));
+    }
     if let Some((what, since)) = &daemon.outage {
         lines.push(format!(
             "OUTAGE     since {}: {what}",

@@ -7,11 +7,12 @@ use census::time::{Calendar, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
-use store::{Added, Candidate, StoreError, Writer};
+use store::{Candidate, StoreError, Writer};
 use tokio::sync::Semaphore;
 
 use crate::clock::{Clock, Dice};
 use crate::config::Config;
+use crate::door::Door;
 
 /// The tools of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Tools {
     pub writer: Writer,
     /// Which names may enter.
     pub names: Arc<Names>,
+    /// The one way in for names.
+    pub door: Door,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -44,7 +47,7 @@ impl Tools {
         config: &Config,
         launcher: LauncherClient,
         writer: Writer,
-        names: Names,
+        door: Door,
         clock: Arc<dyn Clock>,
         dice: Dice,
     ) -> Self {
@@ -52,7 +55,8 @@ impl Tools {
             gateway: GatewayClient::new(config.gateway_socket.clone()),
             launcher,
             writer,
-            names: Arc::new(names),
+            names: door.names(),
+            door,
             clock,
             dice: Arc::new(dice),
             calendar: config.calendar,
@@ -73,21 +77,26 @@ impl Tools {
             .plus(self.calendar.again_soon(self.dice.jitter()))
     }
 
-    /// Names that a host lists become candidates, as far as they are admitted; a known host's row is not touched (invariant I3).
+    /// Names that `by` lists or moved to become candidates, as far as the door has room for them; a known host's row is not touched (invariant I3).
     ///
     /// # Errors
     /// When the store does not take them.
-    pub async fn learn(&self, hosts: Vec<Host>) -> Result<Added, StoreError> {
+    pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
         let now = self.now();
-        let candidates: Vec<_> = hosts
+        let candidates = hosts
             .into_iter()
             .filter_map(|host| self.names.admit_host(host).ok())
-            .map(|host| Candidate {
-                host,
-                due: now.plus(self.calendar.first_check(self.dice.jitter())),
-                first_seen: now,
-            })
+            .map(|host| self.candidate(host, now))
             .collect();
-        self.writer.add(candidates).await
+        self.door.named(candidates, by, now).await
+    }
+
+    /// A name that is asked first within a day, if it enters now.
+    pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
+        Candidate {
+            host,
+            due: now.plus(self.calendar.first_check(self.dice.jitter())),
+            first_seen: now,
+        }
     }
 }

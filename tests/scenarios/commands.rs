@@ -6,7 +6,7 @@ use tests::{Options, Role, World};
 
 const SOON: Duration = Duration::from_secs(60);
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

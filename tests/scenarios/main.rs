@@ -11,6 +11,7 @@
 )]
 #![allow(clippy::too_many_lines, reason = "a story is told in one piece")]
 
+mod admission;
 mod adversary;
 mod commands;
 mod containers;

@@ -197,6 +197,14 @@ impl World {
         self.signal(role, rustix::process::Signal::CONT)
     }
 
+    /// Sends a part SIGHUP.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn hang_up(&self, role: Role) -> anyhow::Result<()> {
+        self.signal(role, rustix::process::Signal::HUP)
+    }
+
     fn signal(&self, role: Role, signal: rustix::process::Signal) -> anyhow::Result<()> {
         let pid = self
             .processes

@@ -5,6 +5,7 @@
 //!
 //! A failure in here is a fault of ours and never counts against a host (invariant I5).
 
+mod admitted;
 pub mod backup;
 mod copy;
 mod dumps;
@@ -18,11 +19,12 @@ pub mod reader;
 mod upgrade;
 pub mod writer;
 
+pub use admitted::{Admission, Remembered};
 pub use backup::{Copied, Restored, backup, backup_into, restore};
 pub use census::state::StateName;
 pub use dumps::DumpRecord;
 pub use error::{CopyError, OpenError, StoreError};
-pub use hosts::add::{Added, AddedAs, Candidate};
+pub use hosts::add::{AddedAs, Candidate};
 pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};
 pub use open::{Store, open, open_read_only};

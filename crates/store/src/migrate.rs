@@ -5,7 +5,10 @@
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-const STEPS: &[M<'static>] = &[M::up(include_str!("../../../migrations/0001_hosts.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("../../../migrations/0001_hosts.sql")),
+    M::up(include_str!("../../../migrations/0002_admission.sql")),
+];
 
 /// The schema of this program.
 pub(crate) static SCHEMA: Schema = Schema {

@@ -2,6 +2,7 @@
 //!
 //! In: questions. Out: rows. Refused: writing; the connection can't. All methods block: asynchronous callers use a blocking thread.
 
+use admission::Waiter;
 use census::state::{Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
@@ -9,7 +10,7 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::hosts::row::{self, columns};
-use crate::{DumpRecord, StoreError, dumps, forgotten, history, migrate};
+use crate::{DumpRecord, StoreError, admitted, dumps, forgotten, history, migrate};
 
 /// A connection that reads. One thread at a time uses it; make one a thread.
 #[derive(Debug)]
@@ -124,6 +125,22 @@ impl Reader {
     /// A fault of ours.
     pub fn is_forgotten(&self, host: &Host) -> Result<bool, StoreError> {
         forgotten::is_forgotten(&self.connection, host)
+    }
+
+    /// What is known of a name that waits for room; nothing when it does not wait.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn waiter(&self, host: &Host) -> Result<Option<Waiter>, StoreError> {
+        admitted::find_waiter(&self.connection, host)
+    }
+
+    /// How many names wait for room.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn waiting(&self) -> Result<u64, StoreError> {
+        count(&self.connection, admitted::COUNT_WAITING, [])
     }
 
     /// How many hosts there are, by state.

@@ -18,7 +18,8 @@ use protocol::Host;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::hosts::add::{ADD_MAX, Added, AddedAs, Candidate};
+use crate::admitted::{self, Admission, Remembered};
+use crate::hosts::add::{ADD_MAX, AddedAs};
 use crate::hosts::check::{Settled, Taken};
 use crate::hosts::word::{OptIn, OptOut, Park};
 use crate::hosts::{add, check, mend, word};
@@ -79,20 +80,15 @@ impl Writer {
             .await
     }
 
-    /// Writes a change: the row, its history, the candidate (first due at `candidate_due`, unless known or forgotten); the host is no longer in flight,
-    /// and its interruptions, faults and last note are cleared. All of it or nothing.
+    /// Writes a change: the row and its history; the host is no longer in flight, and its interruptions, faults and last note are cleared. All of it
+    /// or nothing. The candidate that it names is for the door to let in.
     ///
     /// An opt-out by word of mouth or a hold that came in since the check began stands: see [`Settled::overruled`].
     ///
     /// # Errors
     /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
-    pub async fn settle(
-        &self,
-        change: Change,
-        candidate_due: Timestamp,
-    ) -> Result<Settled, StoreError> {
-        self.call(move |c| check::settle(c, &change, candidate_due))
-            .await
+    pub async fn settle(&self, change: Change) -> Result<Settled, StoreError> {
+        self.call(move |c| check::settle(c, &change)).await
     }
 
     /// Ends a check that said nothing about its host (deferred, offline, fault, unconfirmed, interrupted): it is no longer in flight and due at `due`,
@@ -120,20 +116,34 @@ impl Writer {
         self.call(move |c| check::count_fault(c, &host)).await
     }
 
-    /// Adds names that were learned; known ones are not touched, forgotten ones stay out. 500 names a transaction.
+    /// Those of the names that are neither known nor forgotten. Writes nothing. 500 names a transaction.
     ///
     /// # Errors
-    /// A fault of ours; some of the names may be in already.
-    pub async fn add(&self, candidates: Vec<Candidate>) -> Result<Added, StoreError> {
-        let mut sum = Added::default();
-        for chunk in candidates.chunks(ADD_MAX) {
+    /// A fault of ours.
+    pub async fn unknown(&self, hosts: Vec<Host>) -> Result<Vec<Host>, StoreError> {
+        let mut unknown = Vec::new();
+        for chunk in hosts.chunks(ADD_MAX) {
             let chunk = chunk.to_vec();
-            let added = self.call(move |c| add::add(c, &chunk)).await?;
-            sum.new += added.new;
-            sum.known += added.known;
-            sum.forgotten += added.forgotten;
+            unknown.extend(self.call(move |c| admitted::unknown(c, &chunk)).await?);
         }
-        Ok(sum)
+        Ok(unknown)
+    }
+
+    /// Adds names that the door has room for, with the counters that they moved and what changed among those who wait: all of it or nothing. Known
+    /// names are not touched, forgotten ones stay out. Gives, for each name, whether it was new. The caller bounds how much it is.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was written.
+    pub async fn admit(&self, admission: Admission) -> Result<Vec<bool>, StoreError> {
+        self.call(move |c| admitted::admit(c, &admission)).await
+    }
+
+    /// All that the door wrote which still counts.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn remembered(&self) -> Result<Remembered, StoreError> {
+        self.call(admitted::remembered).await
     }
 
     /// Adds names by hand, due at once; known ones are not touched, forgotten ones come back. 500 names a transaction.
@@ -245,7 +255,7 @@ impl Writer {
     }
 
     /// Has `work` done in a transaction. It may run more than once, each time on a database without its former effect, but takes effect once.
-    async fn call<T: Send + 'static>(
+    pub(crate) async fn call<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {

@@ -1,20 +1,23 @@
-//! Commands about admission: rules tried on requests, rules looked over, names as the rules see them. They touch no database and ask nobody.
+//! Commands about admission: rules tried on requests, rules looked over, names as the rules see them, which touch no database and ask nobody; and
+//! the daemon told to read its rules again.
 
+mod shown;
 mod trial;
 
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use ::admission::rules::{LineError, ListPlace, RulesError};
-use ::admission::{Counters, DomainName, HashKey, Limit, Rules, Suffixes, TestDomain};
+use ::admission::rules::{ListPlace, RulesError};
+use ::admission::{Counters, HashKey, Limit, Rules, TestDomain};
 use anyhow::Context as _;
 use clap::Subcommand;
 use protocol::escaped;
 use protocol::limits::TEXT_BYTES_MAX;
-use serde::Serialize;
 
-use super::{FAILED, OK, Output, USAGE, complain, say};
+use self::shown::{Parsed, Shown, Wrong};
+use super::{FAILED, OK, Output, USAGE, ask, complain, say};
 use crate::config::Config;
+use crate::control::Request;
 use crate::input_file::{self, DASH};
 use crate::policy::{self, PolicyError};
 
@@ -53,6 +56,8 @@ pub(super) enum Admission {
         #[command(flatten)]
         output: Output,
     },
+    /// Have the daemon read the rules and the operator's lists again, all or nothing, as SIGHUP does; says what is in force, or every wrong line
+    Reload,
 }
 
 const TRY_HELP: &str = "\
@@ -105,6 +110,10 @@ pub(super) fn obey(command: Admission, config: &Config) -> anyhow::Result<u8> {
             suffixes,
             output,
         } => name(names, suffixes.as_deref(), output.json, config),
+        Admission::Reload => {
+            let asking = ask::daemon(config, Request::ReloadAdmission {});
+            super::runtime()?.block_on(asking)
+        }
     }
 }
 
@@ -219,133 +228,6 @@ fn in_words(rules: &Rules) -> String {
         rules.keys.len(),
         rules.domains.len()
     )
-}
-
-/// Rules as JSON.
-#[derive(Serialize)]
-struct Parsed {
-    keys: Vec<ParsedKey>,
-    domains: Vec<ParsedDomain>,
-    public: Option<ParsedPublic>,
-}
-
-#[derive(Serialize)]
-struct ParsedKey {
-    key_hash: String,
-    limit: u32,
-}
-
-#[derive(Serialize)]
-struct ParsedDomain {
-    domain: String,
-    limit: u32,
-}
-
-#[derive(Serialize)]
-struct ParsedPublic {
-    file: String,
-    limit: u32,
-}
-
-impl From<&Rules> for Parsed {
-    fn from(rules: &Rules) -> Self {
-        let keys = rules.keys.iter().map(|(key, limit)| ParsedKey {
-            key_hash: key.to_string(),
-            limit: limit.get(),
-        });
-        let domains = rules.domains.iter().map(|(domain, limit)| ParsedDomain {
-            domain: domain.to_string(),
-            limit: limit.get(),
-        });
-        let public = rules.public.as_ref().map(|public| ParsedPublic {
-            file: ListPlace::to_string(&public.list),
-            limit: public.limit.get(),
-        });
-        Self {
-            keys: keys.collect(),
-            domains: domains.collect(),
-            public,
-        }
-    }
-}
-
-/// What is wrong with a rules file, as JSON.
-#[derive(Serialize)]
-struct Wrong {
-    errors: Vec<WrongLine>,
-}
-
-#[derive(Serialize)]
-struct WrongLine {
-    line: Option<usize>,
-    text: Option<String>,
-    problem: String,
-}
-
-impl From<&RulesError> for Wrong {
-    fn from(error: &RulesError) -> Self {
-        let line = |wrong: &LineError| WrongLine {
-            line: Some(wrong.line),
-            text: Some(wrong.text.clone()),
-            problem: wrong.problem.to_string(),
-        };
-        let errors = match error {
-            RulesError::Malformed { lines, .. } => lines.iter().map(line).collect(),
-            RulesError::TooLarge { .. } | RulesError::TooManyLines { .. } => {
-                return Self::file(error);
-            }
-        };
-        Self { errors }
-    }
-}
-
-impl Wrong {
-    /// What is wrong with the file as a whole.
-    fn file(error: &dyn std::error::Error) -> Self {
-        Self {
-            errors: vec![WrongLine {
-                line: None,
-                text: None,
-                problem: error.to_string(),
-            }],
-        }
-    }
-}
-
-/// A name as `admission name` shows it.
-#[derive(Serialize)]
-struct Shown {
-    input: String,
-    name: Option<String>,
-    public_suffix: Option<String>,
-    registered_domain: Option<String>,
-    reason: Option<String>,
-}
-
-impl Shown {
-    fn new(input: String, suffixes: &Suffixes) -> Self {
-        let domain = match DomainName::parse(&input) {
-            Ok(domain) => domain,
-            Err(why) => {
-                return Self {
-                    input,
-                    name: None,
-                    public_suffix: None,
-                    registered_domain: None,
-                    reason: Some(why.to_string()),
-                };
-            }
-        };
-        let suffix = suffixes.suffix_of_domain(&domain);
-        let registered = suffixes.registered_domain(&domain);
-        Self {
-            input,
-            public_suffix: suffix.is_known.then(|| suffix.name.to_owned()),
-            registered_domain: registered.ok().map(str::to_owned),
-            reason: registered.err().map(|why| why.to_string()),
-            name: Some(domain.to_string()),
-        }
-    }
 }
 
 fn name(

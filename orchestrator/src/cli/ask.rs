@@ -14,7 +14,8 @@ use super::{FAILED, OK, UNAVAILABLE, complain, say};
 use crate::check::{self, Check, Ended};
 use crate::clock::{Clock, Dice, SystemClock};
 use crate::config::Config;
-use crate::control::{self, AddReport, Answer, By, NAMES_PER_REQUEST_MAX, Request};
+use crate::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
+use crate::door::Brought;
 use crate::explain::verdict_words;
 use crate::settle::settle;
 use crate::tools::Tools;
@@ -58,9 +59,9 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
             )
         })
         .collect();
-    let mut door = Door::open(config).await?;
+    let mut way = Way::open(config).await?;
     for batch in names.chunks(NAMES_PER_REQUEST_MAX) {
-        match door
+        match way
             .ask(Request::Add {
                 names: batch.to_vec(),
             })
@@ -78,7 +79,7 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
             total,
         );
     }
-    door.close();
+    way.close();
     if json {
         say(&serde_json::to_string(&report)?)?;
     } else {
@@ -148,10 +149,18 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
 }
 
 pub(super) async fn opt_out(config: &Config, host: Host, by: By, undo: bool) -> anyhow::Result<u8> {
-    let mut door = Door::open(config).await?;
-    let answer = door.ask(Request::OptOut { host, by, undo }).await?;
-    door.close();
+    let mut way = Way::open(config).await?;
+    let answer = way.ask(Request::OptOut { host, by, undo }).await?;
+    way.close();
     finish(&answer)
+}
+
+/// Asks the daemon for what only it can do.
+pub(super) async fn daemon(config: &Config, request: Request) -> anyhow::Result<u8> {
+    match control::ask(&config.control_socket(), &request).await? {
+        Some(mut conversation) => finish(&conversation.next().await?),
+        None => Ok(complain(control::NO_DAEMON, UNAVAILABLE)),
+    }
 }
 
 pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
@@ -167,13 +176,14 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
         config.public_dir.clone(),
         config.calendar,
     );
+    let deny = config.admission.deny_list()?;
     let force = if force {
         dump::Force::Yes
     } else {
         dump::Force::No
     };
     let names = tokio::task::spawn_blocking(move || {
-        crate::publish::publish(&reader, &directory, now, calendar, force)
+        crate::publish::publish(&reader, &directory, now, calendar, &deny, force)
     })
     .await??;
     store.writer().record_dump(now, names).await?;
@@ -211,7 +221,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         config,
         launcher,
         store.writer(),
-        config.names()?,
+        super::roles::door(config, &store).await?,
         clock,
         Dice::from_os(),
     );
@@ -220,7 +230,11 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         .admit_host(host.clone())
         .with_context(|| host.to_string())?;
     let now = tools.now();
-    tools.writer.add_now(vec![host.clone()], now).await?;
+    for (host, brought) in tools.door.brought(vec![host.clone()], now).await? {
+        if let Brought::Refused(refusal) = brought {
+            bail!("{host}: {refusal}");
+        }
+    }
     let taken = tools
         .writer
         .take_one(&host, now, tools.dice.jitter(), tools.calendar)
@@ -281,12 +295,12 @@ async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::R
 }
 
 /// The daemon, or the database itself.
-enum Door<'config> {
+enum Way<'config> {
     Daemon(&'config Config),
-    Alone(Box<store::Store>, Arc<admission::Names>),
+    Alone(Box<store::Store>, Handler),
 }
 
-impl<'config> Door<'config> {
+impl<'config> Way<'config> {
     async fn open(config: &'config Config) -> anyhow::Result<Self> {
         if control::ask(&config.control_socket(), &Request::Live {})
             .await?
@@ -295,7 +309,9 @@ impl<'config> Door<'config> {
             return Ok(Self::Daemon(config));
         }
         let store = store::open(&config.database())?;
-        Ok(Self::Alone(Box::new(store), Arc::new(config.names()?)))
+        let door = super::roles::door(config, &store).await?;
+        let handler = Handler::alone(store.writer(), door, Arc::new(SystemClock));
+        Ok(Self::Alone(Box::new(store), handler))
     }
 
     async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
@@ -304,12 +320,7 @@ impl<'config> Door<'config> {
                 let conversation = control::ask(&config.control_socket(), &request).await?;
                 conversation.context("the daemon went away")?.next().await
             }
-            Self::Alone(store, names) => {
-                Ok(
-                    control::serve_alone(store, names.clone(), Arc::new(SystemClock), request)
-                        .await,
-                )
-            }
+            Self::Alone(_, handler) => Ok(control::serve_alone(handler.clone(), request).await),
         }
     }
 

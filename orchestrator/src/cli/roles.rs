@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use launcher::{BollardEngine, LauncherClient};
+use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use crate::clock::{Clock, Dice, SteadyClock, SystemClock};
 use crate::config::{Config, LauncherPlace};
 use crate::control::{self, Handler};
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
+use crate::door::{self, Door};
 use crate::intake::IntakeDoor;
 use crate::tools::Tools;
 
@@ -27,7 +29,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         config,
         launcher,
         store.writer(),
-        config.names()?,
+        door(config, &store).await?,
         clock.clone(),
         Dice::from_os(),
     );
@@ -38,6 +40,8 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         Some(path) => Some(IntakeDoor::open(path, handler.clone(), store.reader()?)?),
         None => None,
     };
+    let waiting = door::keep(tools.clone(), shutdown.clone());
+    let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
     let listener = control::listen(&config.control_socket())?;
     let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
@@ -49,8 +53,31 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         }
     };
     // When one fails, the process ends, and whoever watches it starts a new one.
-    tokio::try_join!(control, intake, daemon.run(shutdown.clone()))?;
+    tokio::try_join!(control, intake, waiting, reloads, daemon.run(shutdown.clone()))?;
     Ok(OK)
+}
+
+/// The door by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do
+/// damage.
+pub(super) async fn door(config: &Config, store: &Store) -> anyhow::Result<Door> {
+    let files = config.admission.clone();
+    Ok(Door::open(store.writer(), config.names()?, files).await?)
+}
+
+/// SIGHUP reads the rules again. It is caught from here on, before the daemon says that it runs.
+fn reload_on_hangup(
+    door: Door,
+    shutdown: CancellationToken,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return Ok(()),
+                _ = hangup.recv() => door::tell_reload(&door.reload().await),
+            }
+        }
+    })
 }
 
 pub(super) async fn launcher(config: &Config) -> anyhow::Result<u8> {

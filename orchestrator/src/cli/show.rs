@@ -13,7 +13,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::control::{self, Answer, Request};
 use crate::daemon::LiveState;
-use crate::explain::{Explanation, bare_reason, explain as explain_stored, explain_unknown};
+use crate::explain::{
+    Explanation, bare_reason, denied, explain as explain_stored, explain_unknown, explain_waiting,
+};
 use crate::status::{self, Door};
 
 /// The loop goes round every second; an answer of the gateway or the launcher that it waits for may take three quarters of a minute.
@@ -91,12 +93,18 @@ async fn live(config: &Config) -> anyhow::Result<LiveState> {
 pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow::Result<u8> {
     let reader = store::open_read_only(&config.database())?;
     let now = SystemClock.now();
+    let deny = config.admission.deny_list()?;
     let mut explanations = Vec::new();
     for name in names(hosts)? {
         let host = Host::parse(&name).with_context(|| format!("{name:?} is no host name"))?;
-        explanations.push(match reader.record(&host)? {
-            Some(stored) => explain_stored(&stored, now, config.calendar),
-            None => explain_unknown(&host, reader.is_forgotten(&host)?),
+        let explanation = match (reader.record(&host)?, reader.waiter(&host)?) {
+            (Some(stored), _) => explain_stored(&stored, now, config.calendar),
+            (None, Some(waiter)) => explain_waiting(&host, &waiter),
+            (None, None) => explain_unknown(&host, reader.is_forgotten(&host)?),
+        };
+        explanations.push(match deny.covers_text(host.as_str()) {
+            Some(listed) => denied(explanation, &listed),
+            None => explanation,
         });
     }
     if json {

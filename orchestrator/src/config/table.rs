@@ -69,6 +69,36 @@ pub const SETTINGS: &[Setting] = &[
         "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none. Not read by `run` yet.",
     ),
     setting(
+        "admission_rules",
+        "",
+        "File of rules on how many new names may enter a day, read again by `fedicensus admission reload` and SIGHUP; empty: `public default 20`, twenty of each registered domain.",
+    ),
+    setting(
+        "deny_list",
+        "",
+        "File of names, one a line, that are never admitted, checked or listed, nor what lies below them; the comment behind a name is its reason; empty: none.",
+    ),
+    setting(
+        "allow_list",
+        "",
+        "File of names, one a line, that need no room by the rules, nor what lies below them; empty: none.",
+    ),
+    setting(
+        "source_limit",
+        "2000",
+        "New names a day by one source, the registered domain of the servers that named them, 0 to 2147483647: the largest instances know some 30 000 names, most of them known.",
+    ),
+    setting(
+        "shared_suffix_limit",
+        "1000",
+        "New names a day below one suffix that some owner hands out, such as `github.io`, 0 to 2147483647.",
+    ),
+    setting(
+        "admissions_limit",
+        "50000",
+        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces.",
+    ),
+    setting(
         "gateway_socket",
         "/run/gateway/gateway.sock",
         "The gateway's control socket.",

@@ -92,7 +92,6 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use admission::{Names, Reserved, Suffixes};
     use census::state::Record;
     use census::time::Calendar;
     use gateway::GatewayClient;
@@ -143,10 +142,8 @@ mod tests {
             gateway: GatewayClient::new(gateway.to_owned()),
             launcher: LauncherClient::socket("/nonexistent"),
             writer: store.writer(),
-            names: Arc::new(Names {
-                suffixes: Suffixes::compiled(),
-                reserved: Reserved::Refuse,
-            }),
+            names: crate::door::tests::names(),
+            door: crate::door::tests::fresh(store),
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,

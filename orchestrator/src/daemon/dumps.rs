@@ -83,10 +83,11 @@ impl Daemon {
         let (directory, calendar) = (self.config.public_dir.clone(), self.tools.calendar);
         let reader = self.store.reader();
         let writer = self.tools.writer.clone();
+        let terms = self.tools.door.terms();
         self.dumps.running.spawn(async move {
             let reader = reader?;
             let published = tokio::task::spawn_blocking(move || {
-                publish(&reader, &directory, now, calendar, force)
+                publish(&reader, &directory, now, calendar, &terms.deny, force)
             });
             let names = published.await.map_err(|_panicked| StoreError::Closed)??;
             writer

@@ -7,6 +7,7 @@ use std::time::Duration;
 use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::door::Shown;
 use crate::silence::NobodyLives;
 
 /// The rate is taken over this long.
@@ -50,6 +51,8 @@ pub struct LiveState {
     pub dump_trouble: Option<String>,
     /// What seems wrong with the machine's clock, if something does.
     pub clock_trouble: Option<String>,
+    /// Who was let in, and what is in force.
+    pub admission: Option<Shown>,
 }
 
 impl Live {

@@ -90,6 +90,9 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         ("lab_extra_ca", path("lab/ca.pem")),
         ("lab_allow_private", "true".to_owned()),
         ("lab_reserved_suffixes", "true".to_owned()),
+        // All of the lab lies below few registered domains.
+        ("source_limit", "1000000".to_owned()),
+        ("admissions_limit", "1000000".to_owned()),
         ("lab_pace_divisor", "1000000".to_owned()),
         ("lab_interval_divisor", options.interval_divisor.to_string()),
     ];

@@ -3,7 +3,7 @@
 use super::slots::Slots;
 
 /// What counters count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
     /// Submitters' keys, for `key` lines.
     Key,

@@ -24,15 +24,10 @@ pub struct Candidate {
     pub first_seen: Timestamp,
 }
 
-/// How many of the names were new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Added {
-    /// Rows made.
-    pub new: u64,
-    /// Known already, and not touched.
-    pub known: u64,
-    /// Forgotten after a year of silence, and not let in again.
-    pub forgotten: u64,
+impl Candidate {
+    pub(crate) fn discovered(&self) -> Record {
+        Record::discovered(self.host.clone(), self.first_seen, self.due)
+    }
 }
 
 /// What became of a name that was added by hand.
@@ -53,25 +48,6 @@ pub(crate) enum Inserted {
 }
 
 const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
-
-/// Inserts candidates unless they are known or forgotten.
-pub(crate) fn add(connection: &Connection, candidates: &[Candidate]) -> Result<Added, StoreError> {
-    let mut added = Added::default();
-    for candidate in candidates {
-        let Candidate {
-            host,
-            due,
-            first_seen,
-        } = candidate;
-        let record = Record::discovered(host.clone(), *first_seen, *due);
-        match insert_candidate(connection, &record)? {
-            Inserted::New => added.new += 1,
-            Inserted::Known => added.known += 1,
-            Inserted::Forgotten => added.forgotten += 1,
-        }
-    }
-    Ok(added)
-}
 
 /// Inserts a discovered host unless it is known or forgotten.
 pub(crate) fn insert_candidate(

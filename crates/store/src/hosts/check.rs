@@ -9,8 +9,8 @@ use census::transition::Change;
 use protocol::Host;
 use rusqlite::{Connection, params};
 
+use crate::hosts::mend;
 use crate::hosts::row::{self, HostRow, columns};
-use crate::hosts::{add, mend};
 use crate::{StoreError, forgotten, history};
 
 /// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
@@ -33,8 +33,6 @@ pub struct Taken {
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
-    /// The name that it brought is new to us.
-    pub candidate_new: bool,
     /// The host was forgotten: its row is gone.
     pub forgotten: bool,
     /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
@@ -128,17 +126,12 @@ fn take(
 }
 
 /// Writes a change, and with it all that belongs to it.
-pub(crate) fn settle(
-    connection: &Connection,
-    change: &Change,
-    candidate_due: Timestamp,
-) -> Result<Settled, StoreError> {
+pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled, StoreError> {
     let host = &change.record.host;
     let Some(row) = row::find(connection, host)? else {
         return Err(StoreError::Unknown { host: host.clone() });
     };
     let mut settled = Settled {
-        candidate_new: false,
         forgotten: false,
         overruled: is_overruled(&row.record.state, &change.record.state),
     };
@@ -158,11 +151,6 @@ pub(crate) fn settle(
     if !settled.forgotten {
         connection.prepare_cached(CLEAR)?.execute([row.id])?;
         history::append(connection, row.id, &change.entry)?;
-    }
-    if let (Some(candidate), false) = (&change.candidate, settled.overruled) {
-        let first_seen = change.entry.at;
-        let learned = Record::discovered(candidate.clone(), first_seen, candidate_due);
-        settled.candidate_new = add::insert_candidate(connection, &learned)? == add::Inserted::New;
     }
     Ok(settled)
 }

@@ -110,15 +110,15 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
-    assert_eq!(version(&path(&dir)), 3);
+    assert_eq!(version(&path(&dir)), 4);
     assert_eq!(rows(&path(&dir), ROW), before);
     assert_eq!(
         rows(&path(&dir), "colour"),
         vec!["blue"; HOSTS],
         "not every step was taken"
     );
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
-    let copy = place(&path(&dir), 1);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-2"]);
+    let copy = place(&path(&dir), 2);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
     // The version before opens it, and finds everything.
@@ -153,7 +153,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     }
     store.close();
     let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
-    let before = (bytes(""), bytes("-wal"), bytes(".schema-1"));
+    let before = (bytes(""), bytes("-wal"), bytes(".schema-2"));
     assert!(!before.1.is_empty());
 
     let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
@@ -161,16 +161,16 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     assert!(
         matches!(
             &refused,
-            OpenError::Newer { found: 3, known: 1, copy: Some(copy), .. } if *copy == place(&path(&other), 1)
+            OpenError::Newer { found: 4, known: 2, copy: Some(copy), .. } if *copy == place(&path(&other), 2)
         ),
         "{refused:?}"
     );
-    assert!(said.contains("census.db.schema-1"), "{said}");
+    assert!(said.contains("census.db.schema-2"), "{said}");
     assert!(matches!(
         open_read_only_tuned(&path(&other), &SCHEMA),
         Err(OpenError::Newer { .. })
     ));
-    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-1")));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-2")));
     // And the newer program goes on with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
@@ -185,25 +185,25 @@ async fn a_reader_of_a_newer_program_does_not_migrate() {
         matches!(
             refused,
             OpenError::Older {
-                found: 1,
-                known: 3,
+                found: 2,
+                known: 4,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 1);
-    assert!(!place(&path(&dir), 1).exists());
+    assert_eq!(version(&path(&dir)), 2);
+    assert!(!place(&path(&dir), 2).exists());
 }
 
 #[tokio::test]
 async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
     // The moment, and the schema that the crash leaves.
     for (moment, left) in [
-        ("Copied", 1),
-        ("Kept", 1),
-        ("in the last step", 1),
-        ("Migrated", 3),
+        ("Copied", 2),
+        ("Kept", 2),
+        ("in the last step", 2),
+        ("Migrated", 4),
     ] {
         let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         older_census(&path(&dir)).await;
@@ -218,17 +218,17 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
 
         assert_eq!(version(&path(&after)), left, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
-        let copy = place(&path(&after), 1);
+        let copy = place(&path(&after), 2);
         assert_eq!(copy.exists(), moment != "Copied", "{moment}");
 
         open_tuned(&path(&after), newer()).unwrap().close();
-        assert_eq!(version(&path(&after)), 3, "{moment}");
+        assert_eq!(version(&path(&after)), 4, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
         // The copy of where the upgrade began is there whatever happened; nothing half-made is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
-        assert_eq!(version(&copy), 1, "{moment}");
-        assert_eq!(names(&after), ["census.db", "census.db.schema-1"]);
+        assert_eq!(version(&copy), 2, "{moment}");
+        assert_eq!(names(&after), ["census.db", "census.db.schema-2"]);
     }
 }
 
@@ -253,7 +253,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "{refused:?}"
         );
         assert_eq!(rows(&path(&dir), ROW), before);
-        assert_eq!(rows(&place(&path(&dir), 1), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), 2), ROW), before);
     }
     // The version before goes on as if nothing had been.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
@@ -264,14 +264,14 @@ async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     // A directory in the copy's place, whoever runs the test.
-    std::fs::create_dir(place(&path(&dir), 1)).unwrap();
+    std::fs::create_dir(place(&path(&dir), 2)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(
-        matches!(refused, OpenError::Copy { from: 1, to: 3, .. }),
+        matches!(refused, OpenError::Copy { from: 2, to: 4, .. }),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 1);
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
+    assert_eq!(version(&path(&dir)), 2);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-2"]);
 }
 
 #[tokio::test]
@@ -295,7 +295,34 @@ async fn copies_of_the_last_two_schemas_are_kept() {
         open_tuned(&path(&dir), tuning).unwrap().close();
         assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
     }
-    assert_eq!(copies(&dir), ["census.db.schema-4", "census.db.schema-5"]);
-    assert_eq!(usable_copy(&path(&dir), 4), Some(place(&path(&dir), 4)));
-    assert_eq!(usable_copy(&path(&dir), 3), None);
+    assert_eq!(copies(&dir), ["census.db.schema-5", "census.db.schema-6"]);
+    assert_eq!(usable_copy(&path(&dir), 5), Some(place(&path(&dir), 5)));
+    assert_eq!(usable_copy(&path(&dir), 4), None);
+}
+
+/// The steps of this program that are not the first: a census of before the admission rules goes on with them.
+#[tokio::test]
+async fn a_census_of_before_the_rules_gets_their_tables_and_a_key_of_its_own() {
+    let mut keys = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        let dir = TempDir::new().unwrap();
+        let first = include_str!("../../../../migrations/0001_hosts.sql");
+        let connection = Connection::open(path(&dir)).unwrap();
+        connection.execute_batch(first).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO hosts (name, state, since, first_seen, due) VALUES ('a.example', 'discovered', 1, 1, 1); PRAGMA user_version = 1",
+            )
+            .unwrap();
+        drop(connection);
+        let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
+        let remembered = store.writer().remembered().await.unwrap();
+        assert!(remembered.counters.is_empty() && remembered.waiting.is_empty());
+        assert_eq!(remembered.window_start_s, None);
+        keys.insert(remembered.hash_key.0);
+        assert_eq!(store.reader().unwrap().counts().unwrap().hosts, 1);
+        store.close();
+        assert_eq!(version(&place(&path(&dir), 1)), 1);
+    }
+    assert_eq!(keys.len(), 2, "chance chooses the key");
 }

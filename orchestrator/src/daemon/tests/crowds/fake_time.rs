@@ -181,8 +181,12 @@ impl Census {
                     due: Timestamp(self.names[id].due),
                     first_seen: Timestamp(self.now),
                 });
-                let added = runtime.block_on(store.writer().add(candidates.collect()));
-                assert_eq!(added.unwrap().new, learned.len() as u64);
+                let admission = store::Admission {
+                    candidates: candidates.collect(),
+                    ..store::Admission::default()
+                };
+                let added = runtime.block_on(store.writer().admit(admission));
+                assert_eq!(added.unwrap(), vec![true; learned.len()]);
                 ids.extend(learned.map(|id| (self.names[id].host.clone(), id)));
             }
         }
@@ -383,7 +387,7 @@ impl Census {
                 due.insert((next, id));
             }
             Rows::Database { runtime, store, .. } => {
-                let settled = runtime.block_on(store.writer().settle(change, now));
+                let settled = runtime.block_on(store.writer().settle(change));
                 assert!(!settled.unwrap().overruled);
             }
         }
