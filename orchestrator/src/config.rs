@@ -5,14 +5,14 @@
 
 mod intake;
 mod table;
+mod value;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limits, Names, Reserved, Suffixes};
 use census::time::Calendar;
 use protocol::Host;
 use thiserror::Error;
@@ -20,6 +20,11 @@ use thiserror::Error;
 use crate::policy::{self, ListError};
 use crate::source::file::SourcesError;
 use crate::source::{self, Source};
+
+use value::{
+    boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path, path_or_none,
+    resolvers, selinux_level, small, whole_path_or_none,
+};
 
 pub use intake::IntakeConfig;
 pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
@@ -32,12 +37,6 @@ const OPENS_PER_CHECK_MAX: u64 = 8;
 
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
-
-/// The last of the 1024 categories that `SELinux` policies have.
-const SELINUX_CATEGORY_MAX: u32 = 1023;
-
-/// Port of a resolver that is given without one.
-const DNS_PORT: u16 = 53;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -372,10 +371,6 @@ fn admission_files(
     })
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    Limit::parse(text).ok_or_else(|| format!("must be a whole number from 0 to {}", Limit::MAX))
-}
-
 fn opens_max(values: &Values) -> Result<u64, ConfigError> {
     let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
     values.parse("opens_max", |text| match text {
@@ -498,140 +493,6 @@ fn plain(value: &toml::Value) -> Option<String> {
             .collect::<Option<Vec<_>>>()
             .map(|items| items.join(",")),
         toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
-    }
-}
-
-fn list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
-}
-
-fn hosts(text: &str) -> Result<Vec<Host>, String> {
-    list(text)
-        .map(|item| Host::parse(item).map_err(|error| format!("holds `{item}`: {error}")))
-        .collect()
-}
-
-fn resolvers(text: &str) -> Result<Vec<SocketAddr>, String> {
-    list(text)
-        .map(|item| {
-            let bare = item
-                .parse::<IpAddr>()
-                .map(|address| SocketAddr::new(address, DNS_PORT));
-            bare.or_else(|_not_bare| item.parse()).map_err(|_neither| {
-                format!("holds `{item}`, which is no IP address with or without a port")
-            })
-        })
-        .collect()
-}
-
-fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    text.parse()
-        .ok()
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("must be a whole number from {least} to {most}"))
-}
-
-fn small(text: &str, least: u32, most: u32) -> Result<u32, String> {
-    number(text, least.into(), most.into()).map(|number| u32::try_from(number).unwrap_or(most))
-}
-
-fn boolean(text: &str) -> Result<bool, String> {
-    one_of(text, &[("true", true), ("false", false)])
-}
-
-fn one_of<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    choices
-        .iter()
-        .find(|(name, _)| *name == text)
-        .map(|(_, value)| *value)
-        .ok_or_else(|| {
-            let names: Vec<_> = choices
-                .iter()
-                .map(|(name, _)| format!("`{name}`"))
-                .collect();
-            format!("must be {}", names.join(" or "))
-        })
-}
-
-fn non_empty(text: &str) -> Result<&str, String> {
-    if text.is_empty() {
-        Err("must not be empty".to_owned())
-    } else {
-        Ok(text)
-    }
-}
-
-fn path(text: &str) -> Result<PathBuf, String> {
-    non_empty(text).map(PathBuf::from)
-}
-
-fn path_or_none(text: &str) -> Result<Option<PathBuf>, String> {
-    Ok(if text.is_empty() {
-        None
-    } else {
-        Some(PathBuf::from(text))
-    })
-}
-
-/// A path on another machine or in another container: there is no directory here that it could be relative to.
-fn whole_path_or_none(text: &str) -> Result<Option<String>, String> {
-    match text {
-        "" => Ok(None),
-        path if path.starts_with('/') => Ok(Some(path.to_owned())),
-        _ => Err("must be a whole path, which begins with `/`".to_owned()),
-    }
-}
-
-fn label(text: &str) -> Result<String, String> {
-    let valid = !text.is_empty()
-        && text.len() <= 63
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    if valid {
-        Ok(text.to_owned())
-    } else {
-        Err("must be 1 to 63 letters, digits, `-`, `_` or `.`".to_owned())
-    }
-}
-
-/// One level with two categories, as engines give each container one. Two different ones, the lesser first, so that a level has one form:
-/// the services are given it by a text in another file, and it must be the same.
-fn selinux_level(text: &str) -> Result<Option<String>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.strip_prefix("s0:c")
-        .and_then(|categories| categories.split_once(",c"))
-        .and_then(|(lesser, greater)| Some((category(lesser)?, category(greater)?)))
-        .filter(|(lesser, greater)| lesser < greater)
-        .map(|_| Some(text.to_owned()))
-        .ok_or_else(|| {
-            format!(
-                "must be `s0:cN,cM` with N less than M and M at most {SELINUX_CATEGORY_MAX}, such as `s0:c640,c641`"
-            )
-        })
-}
-
-/// A category's number, in the one way in which it is written.
-fn category(text: &str) -> Option<u32> {
-    text.parse()
-        .ok()
-        .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
-}
-
-/// A header's value must stay one line of printable ASCII.
-fn contact(text: &str) -> Result<String, String> {
-    let valid = text.len() <= 200
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b'(' && byte != b')');
-    if valid {
-        Ok(text.to_owned())
-    } else {
-        Err("must be a URL or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
     }
 }
 

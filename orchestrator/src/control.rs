@@ -324,7 +324,7 @@ impl Handler {
         let now = self.tools.clock.now();
         Ok(LiveState {
             clock_trouble: self.tools.clock.trouble(),
-            admission: Some(self.tools.door.shown()),
+            admission: Some(Box::new(self.tools.door.shown())),
             ..live.state(now)
         })
     }

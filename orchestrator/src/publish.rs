@@ -151,7 +151,7 @@ mod tests {
 
     /// Invariants I7 and I11 together.
     #[tokio::test]
-    async fn a_list_that_is_held_back_still_lets_go_of_who_opted_out() {
+    async fn a_list_that_is_held_back_still_lets_go_of_who_opted_out_or_is_denied() {
         let directory = tempfile::tempdir().unwrap();
         let store = store::open(&directory.path().join("census.db")).unwrap();
         let writer = store.writer();
@@ -183,11 +183,32 @@ mod tests {
         for host in &hosts[..2] {
             writer.opt_out(host, OptedOutBy::Owner, now).await.unwrap();
         }
-        let outcome = publish(&reader, directory.path(), now, calendar, &none, Force::No);
+        let denied = DomainList::parse(b"d.example.org\n", Path::new("deny")).unwrap();
+        let outcome = publish(&reader, directory.path(), now, calendar, &denied, Force::No);
         assert!(
             matches!(outcome, Err(PublishError::HeldBack(_))),
             "{outcome:?}"
         );
-        assert_eq!(names(directory.path()), ["c.example.org", "d.example.org"]);
+        assert_eq!(names(directory.path()), ["c.example.org"]);
+        let published =
+            publish(&reader, directory.path(), now, calendar, &none, Force::Yes).unwrap();
+        assert_eq!(
+            published, 2,
+            "the record of whom the operator denied is as it was"
+        );
+        writer.record_dump(now, published).await.unwrap();
+        let published = publish(
+            &reader,
+            directory.path(),
+            now,
+            calendar,
+            &denied,
+            Force::Yes,
+        )
+        .unwrap();
+        assert_eq!(
+            (published, names(directory.path())),
+            (1, vec!["c.example.org".to_owned()])
+        );
     }
 }

@@ -30,3 +30,82 @@ pub async fn settle(record: &Record, verdict: &Verdict, tools: &Tools) -> Result
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use census::state::State;
+    use census::time::Calendar;
+    use gateway::GatewayClient;
+    use launcher::LauncherClient;
+    use protocol::Host;
+    use store::Store;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::clock::{Dice, SystemClock};
+    use crate::door::tests::{names, with_rules};
+
+    async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let tools = Tools {
+            gateway: GatewayClient::new("/nonexistent".into()),
+            launcher: LauncherClient::socket("/nonexistent"),
+            writer: store.writer(),
+            names: names(),
+            door: with_rules(&store, rules),
+            clock: Arc::new(SystemClock),
+            dice: Arc::new(Dice::seeded(1)),
+            calendar: Calendar::REAL,
+            places: Arc::new(Semaphore::new(1)),
+            contact: "".into(),
+            peers_every: 3,
+        };
+        let (host, now) = (Host::parse("old.net").unwrap(), tools.now());
+        tools.writer.add_now(vec![host.clone()], now).await.unwrap();
+        let taken = tools
+            .writer
+            .take_one(&host, now, tools.dice.jitter(), tools.calendar);
+        let record = taken.await.unwrap().unwrap().record;
+        let to = Host::parse(target).unwrap();
+        settle(&record, &Verdict::Moved { to }, &tools)
+            .await
+            .unwrap();
+        (directory, store)
+    }
+
+    /// Whether the target is known; that the verdict is there.
+    async fn comes_in(rules: &str, target: &str) -> bool {
+        let (_directory, store) = moved(rules, target).await;
+        let reader = store.reader().unwrap();
+        let stored = reader
+            .record(&Host::parse("old.net").unwrap())
+            .unwrap()
+            .unwrap();
+        assert!(
+            matches!(stored.record.state, State::Moving { .. }),
+            "the verdict is lost"
+        );
+        assert!(!stored.in_flight);
+        let target = reader.record(&Host::parse(target).unwrap()).unwrap();
+        assert!(
+            target
+                .as_ref()
+                .is_none_or(|target| target.record.state == State::Discovered)
+        );
+        target.is_some()
+    }
+
+    #[tokio::test]
+    async fn a_target_comes_in_through_the_door_and_its_verdict_whatever_the_door_says() {
+        assert!(comes_in("public default 1", "new.net").await);
+        assert!(!comes_in("domain new.net 0\npublic default 1", "a.new.net").await);
+        assert!(!comes_in("", "new.net").await);
+        assert!(
+            !comes_in("public default 1", "co.uk").await,
+            "no name for the census"
+        );
+    }
+}

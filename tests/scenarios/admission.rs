@@ -106,3 +106,56 @@ async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> a
     assert_eq!(known(&world)?, FLOOD[1..]);
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_the_operator_denies_is_neither_asked_nor_listed_until_the_line_goes()
+-> anyhow::Result<()> {
+    let (denied, other) = ("mastodon.lab.test", "pleroma.lab.test");
+    let files = tempfile::tempdir()?;
+    let deny = files.path().join("deny");
+    std::fs::write(&deny, "")?;
+    let mut options = Options::new(&[denied, other]);
+    options.settings = vec![("deny_list", deny.display().to_string())];
+    // A day in five seconds.
+    options.interval_divisor = 20_000;
+    let world = World::start(options).await?;
+    let lived =
+        |name: &str| anyhow::Ok(world.host(name)?.map_or(0, |host| host.record.alive_count));
+    world
+        .until("both live", SOON, |_| {
+            Ok(lived(denied)? > 0 && lived(other)? > 0)
+        })
+        .await?;
+
+    std::fs::write(&deny, format!("{denied} # its owner asked us to\n"))?;
+    assert!(world.command(&["admission", "reload"])?.status.success());
+    world
+        .until("it was its turn", SOON, |world| {
+            let note = world.host(denied)?.and_then(|host| host.last_note);
+            Ok(note.is_some_and(|note| note.contains("its owner asked us to")))
+        })
+        .await?;
+    let then = (lived(denied)?, lived(other)?);
+    world
+        .until("the other one lives on", SOON, |_| {
+            Ok(lived(other)? > then.1 + 1)
+        })
+        .await?;
+    assert_eq!(lived(denied)?, then.0, "it was asked");
+    let check = world.command(&["check", denied])?;
+    assert!(!check.status.success());
+    let said = text(&check.stderr) + &text(&check.stdout);
+    assert!(said.contains("its owner asked us to"), "{said}");
+    assert!(world.command(&["dump", "--force"])?.status.success());
+    let listed = |name: &str| anyhow::Ok(world.nodes()?.iter().any(|listed| listed == name));
+    assert!(listed(other)? && !listed(denied)?);
+
+    std::fs::write(&deny, "")?;
+    assert!(world.command(&["admission", "reload"])?.status.success());
+    world
+        .until("it is asked again", SOON, |_| Ok(lived(denied)? > then.0))
+        .await?;
+    assert!(world.command(&["dump"])?.status.success());
+    assert!(listed(denied)?);
+    Ok(())
+}

@@ -46,6 +46,13 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
     )
     .unwrap();
     assert!(mistyped.log().is_err(), "it would silence everything");
+    for limit in ["-1", "2147483648", "", "2k"] {
+        let problem = problem("source_limit", limit);
+        assert!(
+            problem.ends_with("must be a whole number from 0 to 2147483647"),
+            "{problem}"
+        );
+    }
     assert!(problem("deny_addresses", "10.0.0.0/99").contains("10.0.0.0/99"));
 }
 

@@ -52,7 +52,7 @@ pub struct LiveState {
     /// What seems wrong with the machine's clock, if something does.
     pub clock_trouble: Option<String>,
     /// Who was let in, and what is in force.
-    pub admission: Option<Shown>,
+    pub admission: Option<Box<Shown>>,
 }
 
 impl Live {

@@ -1,6 +1,8 @@
 //! The door over a real store: what it lets in, what it writes, what a failing store leaves.
 
-use admission::{HashKey, Limit, Limits, Reserved, Suffixes};
+use std::path::Path;
+
+use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes};
 use store::Store;
 use tempfile::TempDir;
 
@@ -32,13 +34,19 @@ fn files() -> Files {
 
 /// A door with the built-in rules that remembers nothing.
 pub(crate) fn fresh(store: &Store) -> Door {
+    with_rules(store, "public default 20")
+}
+
+/// A door with these rules that remembers nothing.
+pub(crate) fn with_rules(store: &Store, rules: &str) -> Door {
     let remembered = Remembered {
         hash_key: HashKey([1; 16]),
         window_start_s: None,
         counters: Vec::new(),
         waiting: Vec::new(),
     };
-    let terms = files().read().unwrap();
+    let mut terms = files().read().unwrap();
+    terms.policy.rules = Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap();
     Door::new(store.writer(), names(), files(), terms, remembered).unwrap()
 }
 

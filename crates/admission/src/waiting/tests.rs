@@ -167,7 +167,7 @@ proptest! {
             prop_assert_eq!(waiting.domains.values().map(Vec::len).sum::<usize>(), waiting.len());
             let mut again = small();
             for (name, waiter) in &rows {
-                let number: u8 = name[1..].parse().unwrap();
+                let number: u8 = name.trim_start_matches('n').parse().unwrap();
                 again.put(name, &format!("d{}", number % 3), *waiter);
             }
             prop_assert_eq!(order(&again), order(&waiting));

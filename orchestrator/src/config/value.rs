@@ -1,0 +1,153 @@
+//! One value's text to its type.
+//!
+//! In: text without white space around it. Out: a value within its bounds. Refused: all else, with what it must be instead.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use admission::Limit;
+use protocol::Host;
+
+/// The last of the 1024 categories that `SELinux` policies have.
+const SELINUX_CATEGORY_MAX: u32 = 1023;
+
+/// Port of a resolver that is given without one.
+const DNS_PORT: u16 = 53;
+
+pub(super) fn limit(text: &str) -> Result<Limit, String> {
+    Limit::parse(text).ok_or_else(|| format!("must be a whole number from 0 to {}", Limit::MAX))
+}
+
+pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+}
+
+pub(super) fn hosts(text: &str) -> Result<Vec<Host>, String> {
+    list(text)
+        .map(|item| Host::parse(item).map_err(|error| format!("holds `{item}`: {error}")))
+        .collect()
+}
+
+pub(super) fn resolvers(text: &str) -> Result<Vec<SocketAddr>, String> {
+    list(text)
+        .map(|item| {
+            let bare = item
+                .parse::<IpAddr>()
+                .map(|address| SocketAddr::new(address, DNS_PORT));
+            bare.or_else(|_not_bare| item.parse()).map_err(|_neither| {
+                format!("holds `{item}`, which is no IP address with or without a port")
+            })
+        })
+        .collect()
+}
+
+pub(super) fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+}
+
+pub(super) fn small(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    number(text, least.into(), most.into()).map(|number| u32::try_from(number).unwrap_or(most))
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    one_of(text, &[("true", true), ("false", false)])
+}
+
+pub(super) fn one_of<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    choices
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let names: Vec<_> = choices
+                .iter()
+                .map(|(name, _)| format!("`{name}`"))
+                .collect();
+            format!("must be {}", names.join(" or "))
+        })
+}
+
+pub(super) fn non_empty(text: &str) -> Result<&str, String> {
+    if text.is_empty() {
+        Err("must not be empty".to_owned())
+    } else {
+        Ok(text)
+    }
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    non_empty(text).map(PathBuf::from)
+}
+
+pub(super) fn path_or_none(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok(if text.is_empty() {
+        None
+    } else {
+        Some(PathBuf::from(text))
+    })
+}
+
+/// A path on another machine or in another container: there is no directory here that it could be relative to.
+pub(super) fn whole_path_or_none(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "" => Ok(None),
+        path if path.starts_with('/') => Ok(Some(path.to_owned())),
+        _ => Err("must be a whole path, which begins with `/`".to_owned()),
+    }
+}
+
+pub(super) fn label(text: &str) -> Result<String, String> {
+    let valid = !text.is_empty()
+        && text.len() <= 63
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be 1 to 63 letters, digits, `-`, `_` or `.`".to_owned())
+    }
+}
+
+/// One level with two categories, as engines give each container one. Two different ones, the lesser first, so that a level has one form:
+/// the services are given it by a text in another file, and it must be the same.
+pub(super) fn selinux_level(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.strip_prefix("s0:c")
+        .and_then(|categories| categories.split_once(",c"))
+        .and_then(|(lesser, greater)| Some((category(lesser)?, category(greater)?)))
+        .filter(|(lesser, greater)| lesser < greater)
+        .map(|_| Some(text.to_owned()))
+        .ok_or_else(|| {
+            format!(
+                "must be `s0:cN,cM` with N less than M and M at most {SELINUX_CATEGORY_MAX}, such as `s0:c640,c641`"
+            )
+        })
+}
+
+/// A category's number, in the one way in which it is written.
+pub(super) fn category(text: &str) -> Option<u32> {
+    text.parse()
+        .ok()
+        .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
+}
+
+/// A header's value must stay one line of printable ASCII.
+pub(super) fn contact(text: &str) -> Result<String, String> {
+    let valid = text.len() <= 200
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'(' && byte != b')');
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be a URL or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
+    }
+}

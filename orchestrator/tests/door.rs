@@ -1,0 +1,80 @@
+//! Rules and lists in force, as a shell meets them.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't start the program fails"
+)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Commands over a data directory of their own, with files of rules and lists.
+struct Data(tempfile::TempDir);
+
+impl Data {
+    fn new(rules: &str, deny: &str) -> Self {
+        let data = Self(tempfile::tempdir().unwrap());
+        std::fs::write(data.file("rules"), rules).unwrap();
+        std::fs::write(data.file("deny"), deny).unwrap();
+        data
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_fedicensus"))
+            .args(arguments)
+            .env_clear()
+            .env("FEDICENSUS_DATA_DIR", self.0.path())
+            .env("FEDICENSUS_PUBLIC_DIR", self.0.path())
+            .env("FEDICENSUS_CONTACT", "https://example.org/")
+            .env("FEDICENSUS_ADMISSION_RULES", self.file("rules"))
+            .env("FEDICENSUS_DENY_LIST", self.file("deny"))
+            .output()
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn check(&self, arguments: &[&str], code: i32, says: &[&str]) {
+        let output = self.run(arguments);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        for part in says {
+            assert!(said.contains(part), "{arguments:?}: {part}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_operator_is_held_to_his_own_bans_and_told_why() {
+    let data = Data::new("domain farm.net 0\n", "bad.net # a made-up farm\n");
+    let names = ["add", "a.farm.net", "x.bad.net", "good.net"];
+    let told = [
+        "1 taken, 0 known, 2 refused",
+        "refused a.farm.net: the rules admit nobody by `farm.net`",
+        "refused x.bad.net: the operator's deny-list has `bad.net`: a made-up farm",
+    ];
+    data.check(&names, 0, &told);
+    data.check(&["add", "x.bad.net"], 1, &["0 taken"]);
+    data.check(&["explain", "good.net"], 0, &["discovered"]);
+    let denied = "the operator of this census does not let `bad.net` and what lies below it in: a made-up farm";
+    data.check(&["explain", "x.bad.net"], 0, &["not listed", denied]);
+}
+
+#[test]
+fn rules_that_are_wrong_are_no_start_and_all_of_it_is_told() {
+    let data = Data::new("public default 20\ndomain x\nkey y 1\n", "*.bad.net\n");
+    for command in [&["run"][..], &["add", "good.net"]] {
+        data.check(command, 1, &["/rules:2: ", "/rules:3: ", "/deny:1: "]);
+    }
+    std::fs::remove_file(data.file("rules")).unwrap();
+    data.check(&["run"], 1, &["admission rules", "/rules: can't be read"]);
+}
+
+#[test]
+fn without_a_daemon_there_is_nothing_to_reload() {
+    let data = Data::new("", "");
+    data.check(&["admission", "reload"], 3, &["no daemon runs here"]);
+}
