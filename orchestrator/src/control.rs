@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::KeyHash;
 use anyhow::Context;
 use dump::Force;
 use protocol::Host;
@@ -20,7 +21,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
-use crate::door::{Brought, Door};
+use crate::door::{Brought, Door, Submitted};
 use crate::tools::Tools;
 
 /// Longest request: a batch of names.
@@ -251,6 +252,24 @@ impl Handler {
         Ok(outcome)
     }
 
+    /// Brings a submitted host to the door, vouched for by a key's hash and its domain, or by itself.
+    pub(crate) async fn submit(
+        &self,
+        host: &Host,
+        vouched: Option<(KeyHash, &Host)>,
+    ) -> Result<Submitted, String> {
+        let now = self.tools.clock.now();
+        let submitted = self.tools.door.submitted(host, vouched, now).await;
+        let submitted = submitted.map_err(in_words)?;
+        if submitted == Submitted::New
+            && let Some((orders, _)) = &self.daemon
+        {
+            // The loop looks by itself within a second.
+            orders.try_send(Order::Look).ok();
+        }
+        Ok(submitted)
+    }
+
     /// Takes an opt-out by word of mouth back, for whoever made it (invariant I7).
     pub(crate) async fn take_back(&self, host: &Host, by: By) -> Result<OptIn, String> {
         let now = self.tools.clock.now();
@@ -260,12 +279,12 @@ impl Handler {
 
     /// The name, when it may be in the census.
     pub(crate) fn admit(&self, host: &Host) -> Result<Host, admission::Refusal> {
-        self.tools.names.admit_host(host.clone())
+        self.tools.door.names().admit_host(host.clone())
     }
 
     /// Whose the name is.
     pub(crate) fn registered_domain(&self, host: &Host) -> String {
-        self.tools.names.registered_domain(host)
+        self.tools.door.names().registered_domain(host)
     }
 
     async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {

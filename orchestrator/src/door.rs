@@ -11,6 +11,7 @@
 mod batch;
 mod retry;
 mod shown;
+mod submitted;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -32,6 +33,7 @@ use crate::policy::{Files, TermsError};
 
 pub use self::retry::keep;
 pub use self::shown::Shown;
+pub use self::submitted::Submitted;
 
 /// Names decided on at once: a peers line's worth, which is one transaction at most.
 const BATCH_MAX: usize = 500;

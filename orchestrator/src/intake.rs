@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::intake::wire::{self, Answer, Request, Standing, Vouched};
+use admission::KeyHash;
 use census::state::{OptedOutBy, ParkedWhy, State};
 use protocol::Host;
 use store::{OptIn, OptOut, Reader};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::strangers::Strangers;
 use crate::control::{self, By, Handler};
+use crate::door::Submitted;
 
 mod strangers;
 
@@ -119,15 +121,22 @@ impl IntakeHandler {
     async fn hand_to_the_door(
         &self,
         host: &Host,
-        _vouched: Option<&Vouched>,
+        vouched: Option<&Vouched>,
     ) -> Result<Answer, String> {
-        let report = self.handler.add(&[host.to_string()]).await?;
-        if report.known.contains(host) {
-            return self.state(host).await;
-        }
-        Ok(match report.refused.into_iter().next() {
-            Some((_, why)) => Answer::NotAdmitted { why },
-            None => Answer::Accepted {},
+        let by = vouched.map(|by| (KeyHash(by.key_hash.0), &by.domain));
+        Ok(match self.handler.submit(host, by).await? {
+            Submitted::New => Answer::Accepted {},
+            Submitted::Known => return self.state(host).await,
+            Submitted::Refused(refusal) => Answer::Refused {
+                why: refusal.to_string(),
+            },
+            Submitted::NoRoom {
+                refusal,
+                retry_after_s,
+            } => Answer::NotNow {
+                why: refusal.to_string(),
+                retry_after_s,
+            },
         })
     }
 

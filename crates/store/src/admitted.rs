@@ -27,6 +27,8 @@ pub struct Admission {
     pub window_start_s: Option<u64>,
     /// What changed among the names that wait.
     pub waiting: Vec<Change>,
+    /// Somebody vouched for the names: forgotten ones come back.
+    pub brings_back: bool,
 }
 
 /// What the door remembers.
@@ -95,6 +97,9 @@ pub(crate) fn admit(
 ) -> Result<Vec<bool>, StoreError> {
     let mut made = Vec::with_capacity(admission.candidates.len());
     for candidate in &admission.candidates {
+        if admission.brings_back {
+            forgotten::remember(connection, &candidate.host)?;
+        }
         let inserted = add::insert_candidate(connection, &candidate.discovered())?;
         made.push(inserted == Inserted::New);
     }

@@ -21,6 +21,11 @@ use crate::tools::Tools;
 pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     config.require_contact()?;
     shout(config);
+    if config.sources.is_some() {
+        tracing::warn!(
+            "setting `sources`: public lists are not read by themselves in this version; `fedicensus-checker HOST --direct --list PATH` reads one by hand"
+        );
+    }
     let shutdown = until_signal()?;
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
@@ -53,7 +58,13 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         }
     };
     // When one fails, the process ends, and whoever watches it starts a new one.
-    tokio::try_join!(control, intake, waiting, reloads, daemon.run(shutdown.clone()))?;
+    tokio::try_join!(
+        control,
+        intake,
+        waiting,
+        reloads,
+        daemon.run(shutdown.clone())
+    )?;
     Ok(OK)
 }
 

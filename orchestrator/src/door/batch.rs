@@ -9,7 +9,7 @@ use admission::counters::Row;
 use admission::door::Refusal;
 use admission::waiting::{Change, Naming};
 use admission::{
-    Candidate as Asked, DomainName, Names, Pass, Room, SourceId, Subject, Terms, Waiter,
+    Candidate as Asked, DomainName, Names, Pass, Room, SourceId, Subject, Terms, Waiter, Waiting,
 };
 use census::time::Timestamp;
 use store::{Admission, Candidate, StoreError, Writer};
@@ -88,10 +88,31 @@ impl Asking {
 
 /// What a batch moved, as long as it is not written.
 #[derive(Default)]
-struct Moved {
+pub(super) struct Moved {
     passed: Vec<(Candidate, Pass)>,
     /// Who waited and is let in, with the registered domain.
     left: Vec<(DomainName, String, Waiter)>,
+    /// Somebody vouched for them: forgotten names come back.
+    brings_back: bool,
+}
+
+impl Moved {
+    /// By a host that somebody vouched for.
+    pub(super) fn proven(candidate: Candidate, pass: Pass) -> Self {
+        Self {
+            passed: vec![(candidate, pass)],
+            left: Vec::new(),
+            brings_back: true,
+        }
+    }
+
+    /// The name waits no more.
+    fn leave(&mut self, waiting: &mut Waiting, name: DomainName, domain: String) {
+        if let Some(waiter) = waiting.waiter(name.as_str()).copied() {
+            waiting.remove(name.as_str());
+            self.left.push((name, domain, waiter));
+        }
+    }
 }
 
 impl Book {
@@ -156,20 +177,17 @@ impl Book {
             let subject = Subject::Source(one.source);
             match terms.decide(&mut self.counters, one.asked(), subject, seconds(now)) {
                 Ok(pass) => {
-                    if let Some(waiter) = self.waiting.waiter(one.name.as_str()).copied() {
-                        self.waiting.remove(one.name.as_str());
-                        moved.left.push((one.name, one.domain, waiter));
-                    }
+                    moved.leave(&mut self.waiting, one.name, one.domain);
                     moved.passed.push((one.candidate, pass));
                 }
                 // Who waits already goes on waiting.
                 Err(Refusal::NoRoom(_)) if one.kind == Kind::Retried => {}
                 Err(Refusal::NoRoom(room)) => {
-                    self.refused = self.refused.saturating_add(1);
+                    self.count_refusal();
                     self.waiting.name(&one.naming(), room, seconds(now));
                 }
                 Err(Refusal::Denied(_) | Refusal::Banned { .. } | Refusal::NoRule(_)) => {
-                    self.refused = self.refused.saturating_add(1);
+                    self.count_refusal();
                     self.waiting.remove(one.name.as_str());
                 }
             }
@@ -205,6 +223,23 @@ impl Book {
         Ok(kept)
     }
 
+    /// Writes what a proven submission moved; should the name wait, it does no more. Gives how many are in now.
+    pub(super) async fn write_proven(
+        &mut self,
+        mut moved: Moved,
+        name: &DomainName,
+        domain: String,
+        writer: &Writer,
+    ) -> Result<u64, StoreError> {
+        moved.leave(&mut self.waiting, name.clone(), domain);
+        self.write(moved, writer).await
+    }
+
+    /// One more name was refused.
+    pub(super) fn count_refusal(&mut self) {
+        self.refused = self.refused.saturating_add(1);
+    }
+
     async fn write(&mut self, moved: Moved, writer: &Writer) -> Result<u64, StoreError> {
         let waiting = self.waiting.changes(CHANGES_MAX);
         if moved.passed.is_empty() && waiting.is_empty() && self.unwritten.is_empty() {
@@ -216,6 +251,7 @@ impl Book {
             counters: self.rows(&moved),
             window_start_s: self.counters.window_start_s(),
             waiting: waiting.clone(),
+            brings_back: moved.brings_back,
         };
         match writer.admit(admission).await {
             Ok(made) => Ok(self.written(moved, &made)),

@@ -66,7 +66,7 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
 #[tokio::test]
 async fn the_loop_is_told_to_leave_the_host_alone() {
     let (orders, mut told) = tokio::sync::mpsc::channel(4);
-    let stage = Stage::start_with(|store, _| {
+    let stage = Stage::start_with(None, |store, door| {
         let config = Config::new(
             &Values::gather(
                 |key| (key == "lab_reserved_suffixes").then(|| "true".to_owned()),
@@ -82,7 +82,7 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
             &config,
             launcher,
             store.writer(),
-            config.names().unwrap(),
+            door,
             clock.clone(),
             Dice::from_os(),
         );

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use admission::{Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -14,7 +14,9 @@ use gateway::control::{Answer, Request, Texts};
 use intake::{ClientFrom, Listen, Settings};
 use orchestrator::clock::Clock;
 use orchestrator::control::Handler;
+use orchestrator::door::Door;
 use orchestrator::intake::IntakeDoor;
+use orchestrator::policy::Files;
 use protocol::{Host, Private};
 use store::Store;
 use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
@@ -92,21 +94,49 @@ pub(crate) fn records(records: &[&str]) -> Answer {
     })
 }
 
+fn alone(store: &Store, door: Door) -> Handler {
+    Handler::alone(store.writer(), door, Arc::new(Standing))
+}
+
 impl Stage {
     pub(crate) async fn start() -> Self {
-        Self::start_with(|store, names| Handler::alone(store.writer(), names, Arc::new(Standing)))
-            .await
+        Self::start_with(None, alone).await
     }
 
-    pub(crate) async fn start_with(handler: impl FnOnce(&Store, Arc<Names>) -> Handler) -> Self {
+    /// With these rules on who may enter.
+    pub(crate) async fn with_rules(rules: &str) -> Self {
+        Self::start_with(Some(rules), alone).await
+    }
+
+    pub(crate) async fn start_with(
+        rules: Option<&str>,
+        handler: impl FnOnce(&Store, Door) -> Handler,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let store = store::open(&at("census.db")).unwrap();
-        let names = Arc::new(Names {
+        let names = Names {
             suffixes: Suffixes::compiled(),
             reserved: Reserved::AllowInLab,
-        });
-        let handler = handler(&store, names.clone());
+        };
+        let files = Files {
+            rules: rules.map(|rules| {
+                std::fs::write(at("rules"), rules).unwrap();
+                at("rules")
+            }),
+            deny: None,
+            allow: None,
+            suffix_list: None,
+            reserved: names.reserved,
+            limits: Limits {
+                source: Limit::MAX,
+                shared_suffix: Limit::MAX,
+                total: Limit::MAX,
+            },
+        };
+        let door = Door::open(store.writer(), names, files).await.unwrap();
+        let names = door.names();
+        let handler = handler(&store, door);
         let end = CancellationToken::new();
         let door = IntakeDoor::open(&at("intake.sock"), handler, store.reader().unwrap()).unwrap();
         tokio::spawn(door.serve(end.clone()));
@@ -210,7 +240,7 @@ impl Stage {
             private: Private::No,
         };
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
-        writer.settle(change, now).await.unwrap();
+        writer.settle(change).await.unwrap();
     }
 
     /// The names that the next dump would hold.

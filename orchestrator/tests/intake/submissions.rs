@@ -32,6 +32,64 @@ async fn whoever_has_a_key_submits_any_host_and_is_told_where_it_stands() {
     assert_eq!(stage.post("/submit", &header, SOCIAL).await.status, 200);
 }
 
+/// The rules are asked for the key that vouches, or for its domain, whatever host it vouches for; known hosts cost nothing.
+#[tokio::test]
+async fn submissions_enter_within_the_limits_of_whoever_vouches() {
+    let stage = Stage::with_rules("domain friend.example 2\ndomain foe.example 0\n").await;
+    for domain in ["friend.example", "foe.example", "stranger.example"] {
+        stage.publish_key("_fedicensus", domain);
+    }
+    let mut client = 0;
+    let mut submit = async |domain: &str, host: &str| {
+        client += 1;
+        let header = token(Purpose::Submit, domain, host);
+        let body = format!(r#"{{"host":"{host}"}}"#);
+        let from = format!("198.51.100.{client}");
+        stage.post_from(&from, "/submit", &header, &body).await
+    };
+    assert_eq!(submit("friend.example", "a.example").await.status, 202);
+    assert_eq!(submit("friend.example", "a.example").await.status, 200);
+    assert_eq!(submit("friend.example", "b.example").await.status, 202);
+    let full = submit("friend.example", "c.example").await;
+    assert_eq!(full.status, 429, "{full:?}");
+    assert!(full.head.contains("retry-after: 86400"), "{full:?}");
+    for (domain, host) in [
+        ("foe.example", "d.example"),
+        ("stranger.example", "d.example"),
+        // What a line bans, nobody brings in.
+        ("friend.example", "d.foe.example"),
+    ] {
+        let refused = submit(domain, host).await;
+        assert_eq!(refused.status, 403, "{domain} {host}: {refused:?}");
+    }
+    for (host, is_in) in [
+        ("a.example", true),
+        ("b.example", true),
+        ("c.example", false),
+        ("d.example", false),
+        ("d.foe.example", false),
+    ] {
+        assert_eq!(stage.state(host).is_some(), is_in, "{host}");
+    }
+}
+
+/// Who proves itself is counted as its own domain.
+#[tokio::test]
+async fn hosts_that_prove_themselves_need_room_below_their_domain() {
+    let stage = Stage::with_rules("domain a.example 1\n").await;
+    for (name, client, expect) in [("one", 1, 202), ("two", 2, 429)] {
+        let host = format!("{name}.a.example");
+        stage.publish(
+            &format!("_fedicensus.{host}"),
+            records(&["fedicensus-proof=submit"]),
+        );
+        let body = format!(r#"{{"host":"{host}"}}"#);
+        let from = format!("198.51.100.{client}");
+        let reply = stage.post_from(&from, "/submit", "", &body).await;
+        assert_eq!(reply.status, expect, "{reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn sigsums_tools_submit_under_either_of_their_labels() {
     for (label, lookups) in [("_sigsum_v1", 1), ("_sigsum_v0", 2)] {

@@ -70,6 +70,7 @@ async fn what_was_written_is_remembered_after_a_restart() {
         counters: rows.clone(),
         window_start_s: Some(WINDOW),
         waiting: vec![change("b", Some(waiter())), change("c", Some(waiter()))],
+        brings_back: false,
     };
     let made = store.writer().admit(admission).await.unwrap();
     assert_eq!(made, [true, false]);
@@ -111,6 +112,7 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
         ],
         window_start_s: Some(WINDOW),
         waiting: vec![change("b", Some(waiter()))],
+        brings_back: false,
     };
     writer.admit(bad.clone()).await.unwrap();
     let reader = store.reader().unwrap();
@@ -130,6 +132,29 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
         counters(&writer).await,
         [counter(Table::Total, 1, WINDOW, 1)]
     );
+}
+
+/// Who vouches for a name knows more than a year of silence.
+#[tokio::test]
+async fn a_forgotten_name_comes_back_when_somebody_vouches_for_it() {
+    let (_dir, store) = store();
+    let writer = store.writer();
+    let named = Admission {
+        candidates: vec![candidate("a")],
+        ..Admission::default()
+    };
+    let forget = |c: &Connection| {
+        let id = c.query_row("SELECT id FROM hosts", [], |row| row.get(0))?;
+        forgotten::forget(c, id, &host("a"))
+    };
+    writer.admit(named.clone()).await.unwrap();
+    writer.call(forget).await.unwrap();
+    assert_eq!(writer.admit(named.clone()).await.unwrap(), [false]);
+    let vouched = Admission {
+        brings_back: true,
+        ..named
+    };
+    assert_eq!(writer.admit(vouched).await.unwrap(), [true]);
 }
 
 #[tokio::test]
