@@ -6,6 +6,7 @@
 mod admission;
 mod ask;
 mod copies;
+mod groups;
 mod roles;
 mod show;
 mod token;
@@ -124,6 +125,9 @@ enum Command {
     /// Try the rules on how many new names may enter, and look at names as they do; touches no database
     #[command(subcommand)]
     Admission(admission::Admission),
+    /// Look at groups, all hosts below one registered domain, and decide about those that are held
+    #[command(subcommand)]
+    Groups(groups::Groups),
     /// Say whether a part works, for health checks
     Health {
         /// The part
@@ -279,6 +283,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Dump { force } => ask::dump(config, force).await,
         Command::Backup { file } => copies::backup(config, &file),
         Command::Restore { file } => copies::restore(config, &file),
+        Command::Groups(command) => groups::obey(command, config).await,
         Command::Health { part } => show::health(config, part).await,
         Command::Admission(_)
         | Command::Token { .. }

@@ -145,6 +145,8 @@ pub struct Config {
     pub sources: Option<PathBuf>,
     /// What the door goes by.
     pub admission: policy::Files,
+    /// More hosts than this below one registered domain are held until somebody has looked.
+    pub group_threshold: u32,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
     /// For the launcher role.
@@ -288,6 +290,7 @@ impl Config {
             reserved,
             suffix_list,
             sources: values.parse("sources", path_or_none)?,
+            group_threshold: values.parse("group_threshold", |text| small(text, 1, 1_000_000))?,
             engine_socket: values.parse("engine_socket", path)?,
             launcher_settings: launcher_settings(values)?,
             gateway_settings: gateway_settings(values)?,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use admission::KeyHash;
 use anyhow::Context;
+use census::time::Calendar;
 use dump::Force;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
 use crate::door::{Brought, Door, Submitted};
+use crate::groups::{self, Verb};
 use crate::tools::Tools;
 
 /// Longest request: a batch of names.
@@ -72,6 +74,15 @@ pub enum Request {
     },
     /// Read the admission rules and the operator's lists again.
     ReloadAdmission {},
+    /// Decide about a group.
+    DecideGroup {
+        /// Its registered domain, as typed.
+        domain: String,
+        /// What.
+        verb: Verb,
+        /// Why.
+        reason: String,
+    },
     /// The loop's state.
     Live {},
 }
@@ -134,6 +145,7 @@ struct HandlerTools {
     writer: Writer,
     door: Door,
     clock: Arc<dyn crate::clock::Clock>,
+    calendar: Calendar,
 }
 
 impl Handler {
@@ -143,6 +155,7 @@ impl Handler {
             tools.writer.clone(),
             tools.door.clone(),
             tools.clock.clone(),
+            tools.calendar,
         );
         Self {
             daemon: Some((orders, live)),
@@ -151,12 +164,18 @@ impl Handler {
     }
 
     /// For a command that holds the database itself.
-    pub fn alone(writer: Writer, door: Door, clock: Arc<dyn crate::clock::Clock>) -> Self {
+    pub fn alone(
+        writer: Writer,
+        door: Door,
+        clock: Arc<dyn crate::clock::Clock>,
+        calendar: Calendar,
+    ) -> Self {
         Self {
             tools: Arc::new(HandlerTools {
                 writer,
                 door,
                 clock,
+                calendar,
             }),
             daemon: None,
         }
@@ -172,6 +191,14 @@ impl Handler {
             Request::Check { host } => self.check(host, answers).await.map(Answer::Done),
             Request::Dump { force } => self.dump(force).await.map(Answer::Done),
             Request::ReloadAdmission {} => self.reload_admission().await.map(Answer::Done),
+            Request::DecideGroup {
+                domain,
+                verb,
+                reason,
+            } => self
+                .decide_group(&domain, verb, &reason)
+                .await
+                .map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
         // Who asked may have gone away.
@@ -336,6 +363,21 @@ impl Handler {
         let outcome = self.tools.door.reload().await;
         crate::door::tell_reload(&outcome);
         outcome.map(|words| format!("in force: {words}"))
+    }
+
+    async fn decide_group(&self, domain: &str, verb: Verb, reason: &str) -> Result<String, String> {
+        let tools = &self.tools;
+        let (names, now) = (tools.door.names(), tools.clock.now());
+        groups::decide(
+            &tools.writer,
+            &names,
+            domain,
+            verb,
+            reason,
+            now,
+            tools.calendar,
+        )
+        .await
     }
 
     fn live(&self) -> Result<LiveState, String> {

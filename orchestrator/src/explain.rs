@@ -1,6 +1,7 @@
 //! The answer to "why is this host (not) listed?", in plain words. Every word that the census uses for people stands here.
 
 use admission::{Listed, Waiter};
+use census::group::Decision;
 use census::listing::is_listed;
 use census::state::{OptedOutBy, ParkedWhy, Record, State, Verdict};
 use census::time::{Calendar, Timestamp};
@@ -9,6 +10,8 @@ use gateway::control::Deferral;
 use protocol::{DeadReason, Host};
 use serde::Serialize;
 use store::Stored;
+
+use crate::groups;
 
 /// What is known of one host.
 #[derive(Debug, Clone, Serialize)]
@@ -23,6 +26,8 @@ pub struct Explanation {
     pub listed: bool,
     /// Why it is, or is not.
     pub why: String,
+    /// Its group and what was decided about that, when it is held or decided about.
+    pub group: Option<String>,
     /// The last verdict in one word.
     pub verdict: Option<String>,
     /// Its reason in the wire's word.
@@ -61,14 +66,29 @@ pub struct Past {
 /// Explains a host that the census knows.
 pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanation {
     let record = &stored.record;
-    let listed = is_listed(record, stored.target_is_alive, now, calendar);
+    let would_be_listed = is_listed(record, stored.target_is_alive, now, calendar);
+    let held = stored
+        .group
+        .as_ref()
+        .filter(|group| !group.group.lists(stored.place));
+    let listed = would_be_listed && held.is_none();
     let last = stored.history.first();
     Explanation {
         host: record.host.clone(),
         state: record.state.name().as_str().to_owned(),
         since: Some(rfc3339(record.since)),
         listed,
-        why: why(record, stored.target_is_alive, listed, now, calendar),
+        why: match held {
+            Some(group) if would_be_listed || is_waiting(record) => {
+                groups::why_not(group, &record.host)
+            }
+            Some(_) | None => why(record, stored.target_is_alive, listed, now, calendar),
+        },
+        group: stored
+            .group
+            .as_ref()
+            .filter(|group| group.group.is_held() || group.group.decision != Decision::None)
+            .map(|group| format!("{}: {}", group.domain, groups::in_words(group))),
         verdict: last.map(|entry| entry.verdict.clone()),
         reason: last.and_then(bare_reason),
         detail: last.and_then(|entry| entry.reason.clone()),
@@ -89,6 +109,11 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
             })
             .collect(),
     }
+}
+
+/// Whether nothing is known of it that its group would not explain.
+fn is_waiting(record: &Record) -> bool {
+    matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
 }
 
 /// What the operator's deny-list says goes before all else, whatever is known of the host.
@@ -159,6 +184,7 @@ fn nothing_known(host: &Host, state: &str) -> Explanation {
         since: None,
         listed: false,
         why: String::new(),
+        group: None,
         verdict: None,
         reason: None,
         detail: None,

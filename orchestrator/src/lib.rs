@@ -11,6 +11,7 @@ pub mod config;
 
 pub mod clock;
 pub mod door;
+pub mod groups;
 pub mod input_file;
 pub mod policy;
 pub mod tools;

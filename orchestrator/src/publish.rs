@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use admission::DomainList;
+use census::group::Decision;
 use census::state::State;
 use census::time::{Calendar, Timestamp};
 use dump::{DumpError, Force, HeldBack};
@@ -102,7 +103,10 @@ fn is_withdrawn(reader: &Reader, name: &str) -> Result<bool, StoreError> {
     };
     let stored = reader.record(&host)?;
     Ok(stored.is_some_and(|stored| {
-        stored.record.hidden || matches!(stored.record.state, State::OptedOut { .. })
+        let is_denied = stored
+            .group
+            .is_some_and(|group| group.group.decision == Decision::Deny);
+        is_denied || stored.record.hidden || matches!(stored.record.state, State::OptedOut { .. })
     }))
 }
 

@@ -26,6 +26,15 @@ pub struct Status {
     pub due: u64,
     /// Hosts marked in flight.
     pub in_flight: u64,
+    /// Groups that are over the threshold and that nobody has looked at.
+    #[serde(default)]
+    pub groups_held: u64,
+    /// Their hosts that are held back.
+    #[serde(default)]
+    pub hosts_held_back: u64,
+    /// Groups that the operator denies.
+    #[serde(default)]
+    pub groups_denied: u64,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,
     /// The daemon, when it runs.
@@ -52,6 +61,7 @@ pub enum Door<T> {
 /// When the database can't be read.
 pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
     let counts = reader.counts()?;
+    let held = reader.held()?;
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         hosts: counts
@@ -63,6 +73,9 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
         hidden: counts.hidden,
         due: reader.due(now)?,
         in_flight: counts.in_flight,
+        groups_held: held.groups,
+        hosts_held_back: held.hosts,
+        groups_denied: held.denied,
         last_dump: reader
             .last_dump()?
             .map(|dump| (rfc3339(dump.at), dump.names)),
@@ -98,6 +111,10 @@ impl Status {
         lines.push(format!(
             "checks     {} due, {} in flight",
             self.due, self.in_flight
+        ));
+        lines.push(format!(
+            "groups     {} held with {} hosts held back, {} denied",
+            self.groups_held, self.hosts_held_back, self.groups_denied
         ));
         match &self.daemon {
             None => lines.push("daemon     not running".to_owned()),
@@ -228,6 +245,9 @@ mod tests {
             hidden: 0,
             due: 3,
             in_flight: 37,
+            groups_held: 2,
+            hosts_held_back: 300,
+            groups_denied: 1,
             last_dump: None,
             daemon: Some(LiveState {
                 waiting: 37,
@@ -252,6 +272,7 @@ mod tests {
 fedicensus 0.1.0, database in /data
 hosts      40: 40 alive; 0 hidden
 checks     3 due, 37 in flight
+groups     2 held with 300 hosts held back, 1 denied
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
 NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \

@@ -14,6 +14,7 @@
     )
 )]
 
+pub mod group;
 pub mod listing;
 pub mod schedule;
 pub mod state;

@@ -231,6 +231,14 @@ pub enum StoreError {
         /// The host.
         host: Host,
     },
+    /// The operator denies the host's group.
+    #[error(
+        "{host} is not asked: the operator denies its group; `fedicensus explain {host}` says why"
+    )]
+    GroupDenied {
+        /// The host.
+        host: Host,
+    },
     /// There is no such row.
     #[error("{host} is not in the database")]
     Unknown {

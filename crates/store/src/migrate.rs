@@ -8,6 +8,7 @@ use rusqlite_migration::{M, Migrations};
 const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../migrations/0001_hosts.sql")),
     M::up(include_str!("../../../migrations/0002_admission.sql")),
+    M::up(include_str!("../../../migrations/0003_groups.sql")),
 ];
 
 /// The schema of this program.

@@ -3,6 +3,7 @@
 //! In: questions. Out: rows. Refused: writing; the connection can't. All methods block: asynchronous callers use a blocking thread.
 
 use admission::Waiter;
+use census::group::Place;
 use census::state::{Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
@@ -10,7 +11,9 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::hosts::row::{self, columns};
-use crate::{DumpRecord, StoreError, admitted, dumps, forgotten, history, migrate};
+use crate::{
+    DumpRecord, StoreError, StoredGroup, admitted, dumps, forgotten, groups, history, migrate,
+};
 
 /// A connection that reads. One thread at a time uses it; make one a thread.
 #[derive(Debug)]
@@ -35,6 +38,10 @@ pub struct Stored {
     pub history: Vec<Entry>,
     /// It moves, or has moved, to a host that is Alive.
     pub target_is_alive: bool,
+    /// Its group; none until it is grouped, soon after it came in.
+    pub group: Option<StoredGroup>,
+    /// Its place in its group.
+    pub place: Place,
 }
 
 /// How many hosts there are.
@@ -64,7 +71,7 @@ pub(crate) const COUNT_DUE: &str =
 pub(crate) const NEXT_DUE: &str =
     "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL ORDER BY due LIMIT 1";
 
-/// `census::listing::is_listed` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
+/// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
 /// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes.
 pub(crate) const LISTED: &str = "SELECT name FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
@@ -73,6 +80,8 @@ pub(crate) const LISTED: &str = "SELECT name FROM hosts AS host INDEXED BY hosts
           OR (state = 'dying' AND state_before = 'alive' AND gone = 0) \
           OR (state = 'moving' AND state_before = 'alive' \
               AND NOT EXISTS (SELECT 1 FROM hosts AS target WHERE target.name = host.target AND target.state = 'alive'))) \
+     AND NOT EXISTS (SELECT 1 FROM groups WHERE groups.id = host.group_id \
+          AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1))) \
      ORDER BY name";
 
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
@@ -85,6 +94,11 @@ const FOREIGN_KEYS: &str = "PRAGMA foreign_key_check";
 impl Reader {
     pub(crate) fn new(connection: Connection) -> Self {
         Self { connection }
+    }
+
+    /// For the questions that stand beside their table.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// All that is known of a host; nothing when it has no row.
@@ -115,6 +129,11 @@ impl Reader {
             last_note: row.last_note,
             history: history::newest_first(&snapshot, row.id)?,
             target_is_alive,
+            group: match row.group_id {
+                Some(id) => groups::of_row(&snapshot, id)?,
+                None => None,
+            },
+            place: row.place,
             record: row.record,
         }))
     }

@@ -43,7 +43,8 @@ pub struct Writer {
 impl Writer {
     /// Takes the hosts that are due, the one due for longest first: gives each its ordinary next due time and marks it in flight, in one transaction.
     ///
-    /// Never more than `limit`, than there are `jitters` (one a host), or than 1000.
+    /// Never more than `limit`, than there are `jitters` (one a host), or than 1000. Of a group that is paced no more than its pace allows: the others are
+    /// put off in the same transaction. It looks at 1000 hosts at most, so there may be more that are due when it gives fewer than `limit`.
     ///
     /// # Errors
     /// A fault of ours; nothing was taken.
@@ -66,8 +67,9 @@ impl Writer {
     /// - `Ok(None)` if there is no such host
     ///
     /// # Errors
-    /// [`StoreError::InFlight`] when it is being checked already, [`StoreError::NeverAsked`] when it opted out by word of mouth or is parked; else a
-    /// fault of ours.
+    /// [`StoreError::InFlight`] when it is being checked already, [`StoreError::NeverAsked`] when it opted out by word of mouth or is parked,
+    /// [`StoreError::GroupDenied`] when the operator denies its group; else a fault of ours. What its group has used up of its pace does not count: somebody
+    /// wants to know.
     pub async fn take_one(
         &self,
         host: &Host,

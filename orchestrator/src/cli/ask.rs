@@ -149,8 +149,13 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
 }
 
 pub(super) async fn opt_out(config: &Config, host: Host, by: By, undo: bool) -> anyhow::Result<u8> {
+    either(config, Request::OptOut { host, by, undo }).await
+}
+
+/// Asks the daemon, or the database itself when none runs.
+pub(super) async fn either(config: &Config, request: Request) -> anyhow::Result<u8> {
     let mut way = Way::open(config).await?;
-    let answer = way.ask(Request::OptOut { host, by, undo }).await?;
+    let answer = way.ask(request).await?;
     way.close();
     finish(&answer)
 }
@@ -310,7 +315,7 @@ impl<'config> Way<'config> {
         }
         let store = store::open(&config.database())?;
         let door = super::roles::door(config, &store).await?;
-        let handler = Handler::alone(store.writer(), door, Arc::new(SystemClock));
+        let handler = Handler::alone(store.writer(), door, Arc::new(SystemClock), config.calendar);
         Ok(Self::Alone(Box::new(store), handler))
     }
 

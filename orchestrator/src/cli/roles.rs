@@ -15,6 +15,7 @@ use crate::config::{Config, LauncherPlace};
 use crate::control::{self, Handler};
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::door::{self, Door};
+use crate::groups;
 use crate::intake::IntakeDoor;
 use crate::tools::Tools;
 
@@ -46,6 +47,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         None => None,
     };
     let waiting = door::keep(tools.clone(), shutdown.clone());
+    let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
     let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
     let listener = control::listen(&config.control_socket())?;
@@ -62,6 +64,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         control,
         intake,
         waiting,
+        grouped,
         reloads,
         daemon.run(shutdown.clone())
     )?;

@@ -158,6 +158,7 @@ fn text(explanation: &Explanation) -> String {
             explanation.version.as_deref().unwrap_or("")
         )
     });
+    line("group", explanation.group.as_ref());
     line("software", software.as_ref());
     line("last alive", explanation.last_alive.as_ref());
     line("last asked", explanation.last_checked.as_ref());

@@ -99,6 +99,11 @@ pub const SETTINGS: &[Setting] = &[
         "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces.",
     ),
     setting(
+        "group_threshold",
+        "10",
+        "Hosts below one registered domain, 1 to 1000000, above which those that have not lived yet are held back until the operator has looked (`fedicensus groups`): few owners run more instances than that, and whoever hands names out stands in the public suffix list.",
+    ),
+    setting(
         "gateway_socket",
         "/run/gateway/gateway.sock",
         "The gateway's control socket.",

@@ -93,6 +93,7 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         // All of the lab lies below few registered domains.
         ("source_limit", "1000000".to_owned()),
         ("admissions_limit", "1000000".to_owned()),
+        ("group_threshold", "1000000".to_owned()),
         ("lab_pace_divisor", "1000000".to_owned()),
         ("lab_interval_divisor", options.interval_divisor.to_string()),
     ];

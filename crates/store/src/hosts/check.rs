@@ -11,10 +11,13 @@ use rusqlite::{Connection, params};
 
 use crate::hosts::mend;
 use crate::hosts::row::{self, HostRow, columns};
-use crate::{StoreError, forgotten, history};
+use crate::{StoreError, forgotten, groups, history};
 
 /// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
 pub(crate) const TAKE_MAX: u32 = 1000;
+
+/// Hosts looked at once more when those who were due for longest were put off.
+const PORTION_AGAIN: u32 = 250;
 
 /// Bytes of a row's last note: a sentence.
 const NOTE_BYTES_MAX: usize = 300;
@@ -57,7 +60,8 @@ const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
 const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
-/// Takes the hosts that have been due for longest, at most one a jitter.
+/// Takes the hosts that have been due for longest, at most one a jitter. Those whose group has no turn for them are put off, and the next ones looked
+/// at instead: one sick group must not keep others waiting.
 pub(crate) fn take_due(
     connection: &Connection,
     now: Timestamp,
@@ -65,25 +69,51 @@ pub(crate) fn take_due(
     jitters: &[Jitter],
     calendar: Calendar,
 ) -> Result<Vec<Taken>, StoreError> {
-    let rows = {
-        let mut statement = connection.prepare_cached(TAKE_DUE)?;
-        let rows = statement.query_map(params![now.0, limit.min(TAKE_MAX)], |row| {
-            Ok(row::decode(row))
-        })?;
-        rows.collect::<Result<Vec<_>, _>>()?
-    };
-    let mut taken = Vec::with_capacity(rows.len());
-    for (row, jitter) in rows.into_iter().zip(jitters) {
-        match row {
-            Ok(row) => taken.push(take(connection, row, now, *jitter, calendar)?),
-            // One such row at the head of the queue would otherwise stop the census.
-            Err(StoreError::BadRow { id, column }) => {
-                mend::park_bad_row(connection, id, column, now)?;
+    let limit = usize::try_from(limit.min(TAKE_MAX)).unwrap_or(usize::MAX);
+    let mut jitters = jitters.iter().copied().take(limit).peekable();
+    let (mut taken, mut left) = (Vec::new(), TAKE_MAX);
+    let mut portion = u32::try_from(jitters.len()).unwrap_or(TAKE_MAX);
+    while portion > 0 {
+        let rows = look(connection, now, portion)?;
+        let found = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        for row in rows {
+            let Some(jitter) = jitters.peek().copied() else {
+                return Ok(taken);
+            };
+            match row {
+                Ok(row) => {
+                    if groups::is_its_turn(connection, &row, now, own(jitter, &row), calendar)? {
+                        taken.push(take(connection, row, now, jitter, calendar)?);
+                        jitters.next();
+                    }
+                }
+                // One such row at the head of the queue would otherwise stop the census.
+                Err(StoreError::BadRow { id, column }) => {
+                    mend::park_bad_row(connection, id, column, now)?;
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
+        left = left.saturating_sub(found);
+        let is_all = found < portion || jitters.peek().is_none();
+        portion = if is_all { 0 } else { PORTION_AGAIN.min(left) };
     }
     Ok(taken)
+}
+
+fn look(
+    connection: &Connection,
+    now: Timestamp,
+    portion: u32,
+) -> Result<Vec<Result<HostRow, StoreError>>, StoreError> {
+    let mut statement = connection.prepare_cached(TAKE_DUE)?;
+    let rows = statement.query_map(params![now.0, portion], |row| Ok(row::decode(row)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A throw of its own for a host that may be put off: many of them share one that nobody has used up.
+fn own(jitter: Jitter, row: &HostRow) -> Jitter {
+    mend::jitter(u64::from(jitter.0), row.id)
 }
 
 /// Takes one host whatever its due time.
@@ -102,6 +132,11 @@ pub(crate) fn take_one(
     }
     if row.record.state.is_never_asked() {
         return Err(StoreError::NeverAsked { host: host.clone() });
+    }
+    if let Some(id) = row.group_id
+        && groups::is_denied(connection, id)?
+    {
+        return Err(StoreError::GroupDenied { host: host.clone() });
     }
     take(connection, row, now, jitter, calendar).map(Some)
 }

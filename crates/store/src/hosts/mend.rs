@@ -121,7 +121,7 @@ fn is_canonical(name: &str) -> bool {
 }
 
 /// A throw of the dice per row (splitmix64), so that what one crash interrupted doesn't come due at one moment.
-fn jitter(seed: u64, id: i64) -> Jitter {
+pub(crate) fn jitter(seed: u64, id: i64) -> Jitter {
     let mut z = seed
         .wrapping_add(id.unsigned_abs())
         .wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -2,6 +2,7 @@
 //!
 //! In: a row. Out: a record. Refused: a row that holds no valid name, or a word that no version of this program wrote.
 
+use census::group::Place;
 use census::state::{Before, OptedOutBy, ParkedWhy, Record, State};
 use census::time::Timestamp;
 use protocol::Host;
@@ -18,13 +19,15 @@ pub(crate) struct HostRow {
     pub(crate) interruptions: u32,
     pub(crate) faults: u32,
     pub(crate) last_note: Option<String>,
+    pub(crate) group_id: Option<i64>,
+    pub(crate) place: Place,
 }
 
 /// All columns of a row, for the queries of this crate.
 macro_rules! columns {
     () => {
         "id, name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, refuses, software, version, \
-         first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, last_note"
+         first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, last_note, group_id, held_back"
     };
 }
 pub(crate) use columns;
@@ -187,6 +190,12 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
         interruptions: row.get("interruptions")?,
         faults: row.get("faults")?,
         last_note: row.get("last_note")?,
+        group_id: row.get("group_id")?,
+        place: if row.get("held_back")? {
+            Place::HeldBack
+        } else {
+            Place::Own
+        },
     })
 }
 

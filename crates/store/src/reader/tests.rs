@@ -193,11 +193,42 @@ fn every_query_that_runs_per_check_or_dump_uses_its_index() {
         row::FIND,
         &["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     );
+    check(
+        groups::OF_HOST,
+        &["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
+    );
+    check(
+        groups::BY_DOMAIN,
+        &[
+            "sqlite_autoindex_groups_1 (domain=?)",
+            "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+        ],
+    );
+    check(
+        groups::COUNT_HELD,
+        &["SEARCH groups USING COVERING INDEX groups_over (decision=?)"],
+    );
+    check(
+        groups::COUNT_HELD_HOSTS,
+        &[
+            "SEARCH groups USING COVERING INDEX groups_over (decision=?)",
+            "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+        ],
+    );
+    check(
+        groups::UNGROUPED,
+        &["SEARCH hosts USING INDEX hosts_ungrouped (id>?)"],
+    );
+    check(
+        groups::AGAIN,
+        &["SEARCH hosts USING INTEGER PRIMARY KEY (rowid>?)"],
+    );
     check(TARGET_IS_ALIVE, &["sqlite_autoindex_hosts_1 (name=?)"]);
     check(
         LISTED,
         &[
             "SCAN host USING COVERING INDEX hosts_listable",
+            "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
             "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         ],
     );

@@ -1,0 +1,373 @@
+use std::time::Duration;
+
+use admission::{Reserved, Suffixes};
+use census::group::Place;
+use census::state::Verdict;
+use census::transition::transition;
+use proptest::prelude::*;
+use protocol::Private;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Store, StoreError};
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+const REAL: Calendar = Calendar::REAL;
+const DAY: Duration = Duration::from_secs(27 * 3600);
+
+struct Census {
+    store: Store,
+    writer: Writer,
+    _dir: TempDir,
+}
+
+fn names() -> Arc<Names> {
+    Arc::new(Names {
+        suffixes: Suffixes::compiled(),
+        reserved: Reserved::AllowInLab,
+    })
+}
+
+fn host(name: &str) -> Host {
+    Host::parse(name).unwrap()
+}
+
+fn farm(names: std::ops::Range<u32>) -> Vec<Host> {
+    names.map(|n| host(&format!("n{n}.farm.example"))).collect()
+}
+
+impl Census {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let store = crate::open(&dir.path().join("census.db")).unwrap();
+        Self {
+            writer: store.writer(),
+            store,
+            _dir: dir,
+        }
+    }
+
+    async fn add(&self, hosts: Vec<Host>, now: Timestamp) {
+        self.writer.add_now(hosts, now).await.unwrap();
+        let mut after = Some(0);
+        while let Some(last) = after {
+            after = self.writer.group_new(names(), last).await.unwrap();
+        }
+    }
+
+    /// All that are due, checked and found alive; which they were.
+    async fn check_due(&self, now: Timestamp, room: u32) -> Vec<String> {
+        let jitters = vec![Jitter(7); usize::try_from(room).unwrap()];
+        let taken = self.writer.take_due(now, room, jitters, REAL).await;
+        let taken = taken.unwrap();
+        let alive = Verdict::Alive {
+            software: "mastodon".to_owned(),
+            version: None,
+            private: Private::No,
+        };
+        for taken in &taken {
+            let change = transition(&taken.record, &alive, now, Jitter(7), REAL);
+            self.writer.settle(change).await.unwrap();
+        }
+        let names = taken.iter().map(|taken| taken.record.host.to_string());
+        names.collect()
+    }
+
+    fn listed(&self, now: Timestamp) -> Vec<String> {
+        let mut names = Vec::new();
+        let reader = self.store.reader().unwrap();
+        reader
+            .listed(now, REAL, |name| names.push(name.to_owned()))
+            .unwrap();
+        names
+    }
+
+    fn farm(&self) -> StoredGroup {
+        let reader = self.store.reader().unwrap();
+        reader.group("farm.example").unwrap().unwrap()
+    }
+
+    async fn decide(&self, decision: Decision, at: Timestamp) {
+        let decided = Decided {
+            at,
+            decision,
+            reason: "because".to_owned(),
+            who: "operator, by command".to_owned(),
+        };
+        let domain = "farm.example".to_owned();
+        self.writer
+            .decide_group(domain, decided, REAL)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn names_made_up_under_a_living_hosts_domain_do_not_take_it_off_the_list_or_slow_it_down() {
+    let census = Census::new();
+    census.add(vec![host("social.farm.example")], NOW).await;
+    assert_eq!(census.check_due(NOW, 9).await, ["social.farm.example"]);
+    census.add(farm(0..50), NOW).await;
+    assert!(census.farm().group.is_held());
+    assert_eq!(census.listed(NOW), ["social.farm.example"]);
+    // The honest one is asked besides the one that the group may have.
+    let later = NOW.plus(Duration::from_secs(31 * 3600));
+    let mut asked = census.check_due(NOW, 9).await;
+    asked.extend(census.check_due(later, 9).await);
+    assert!(asked.contains(&"social.farm.example".to_owned()));
+    assert_eq!(census.listed(later), ["social.farm.example"]);
+}
+
+#[tokio::test]
+async fn a_held_group_has_one_check_a_day_none_on_the_list_and_every_host_its_turn() {
+    let census = Census::new();
+    census.add(farm(0..12), NOW).await;
+    let (mut now, mut asked) = (NOW, Vec::new());
+    for _ in 0..300 {
+        let names = census.check_due(now, 50).await;
+        asked.extend(names.into_iter().map(|name| (name, now)));
+        now = now.plus(Duration::from_secs(3600));
+    }
+    for pair in asked.windows(2) {
+        assert!(pair[1].1.since(pair[0].1) >= DAY, "{pair:?}");
+    }
+    assert!(asked.len() >= 9, "{asked:?}");
+    let mut hosts: Vec<_> = asked.iter().map(|(name, _)| name).collect();
+    hosts.sort();
+    hosts.dedup();
+    assert!(hosts.len() >= 6, "the same ones again and again: {asked:?}");
+    assert_eq!(census.listed(now), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn one_sick_group_does_not_keep_others_waiting_nor_come_up_again_at_once() {
+    let census = Census::new();
+    census.add(farm(0..400), NOW).await;
+    let later = NOW.plus(Duration::from_secs(1));
+    census.add(vec![host("honest.example")], later).await;
+    let asked = census.check_due(later, 2).await;
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked.contains(&"honest.example".to_owned()), "{asked:?}");
+    let reader = census.store.reader().unwrap();
+    assert_eq!(reader.due(later).unwrap(), 0);
+    let mut furthest = later;
+    reader
+        .each(|record, _| furthest = furthest.max(record.due.unwrap()))
+        .unwrap();
+    assert!(furthest <= later.plus(REAL.longest()));
+}
+
+#[tokio::test]
+async fn whom_the_operator_denies_is_neither_asked_nor_listed_and_comes_back_with_his_word() {
+    let census = Census::new();
+    census.add(farm(0..3), NOW).await;
+    assert_eq!(census.check_due(NOW, 9).await.len(), 3);
+    census.decide(Decision::Deny, NOW).await;
+    assert_eq!(census.listed(NOW), Vec::<String>::new());
+    let later = NOW.plus(DAY * 2);
+    assert_eq!(census.check_due(later, 9).await, Vec::<String>::new());
+    let one = host("n1.farm.example");
+    let by_name = census.writer.take_one(&one, later, Jitter(0), REAL);
+    assert!(matches!(by_name.await, Err(StoreError::GroupDenied { .. })));
+    census.decide(Decision::None, later).await;
+    assert_eq!(census.listed(later).len(), 3);
+    assert_eq!(census.check_due(later.plus(DAY), 9).await.len(), 3);
+}
+
+#[tokio::test]
+async fn to_be_allowed_brings_a_group_to_its_ordinary_pace_but_nobody_sooner_than_a_day_after_its_check()
+ {
+    let census = Census::new();
+    census.add(farm(0..30), NOW).await;
+    let asked = census.check_due(NOW, 50).await;
+    census.decide(Decision::Allow, NOW).await;
+    let almost = NOW.plus(DAY - Duration::from_secs(1));
+    let others = census.check_due(almost, 50).await;
+    assert!(!others.contains(&asked[0]), "{asked:?} {others:?}");
+    let mut all = others.clone();
+    all.extend(census.check_due(NOW.plus(DAY), 50).await);
+    assert!(all.len() >= 29, "{all:?}");
+    assert_eq!(census.farm().held_back, 0);
+    assert_eq!(census.listed(NOW.plus(DAY)).len(), 30);
+}
+
+#[tokio::test]
+async fn to_take_a_decision_back_holds_those_that_have_not_lived_and_no_others() {
+    let census = Census::new();
+    census.add(farm(0..11), NOW).await;
+    census.decide(Decision::Allow, NOW).await;
+    let asked = census.check_due(NOW.plus(DAY), 5).await;
+    census.decide(Decision::None, NOW.plus(DAY)).await;
+    let farm = census.farm();
+    assert!(farm.group.is_held());
+    assert_eq!(farm.held_back, 6);
+    assert_eq!(census.listed(NOW.plus(DAY)).len(), asked.len());
+}
+
+#[tokio::test]
+async fn private_suffixes_are_not_one_group() {
+    let census = Census::new();
+    let hosts = (0..30).map(|n| host(&format!("n{n}.github.io")));
+    census.add(hosts.collect(), NOW).await;
+    let reader = census.store.reader().unwrap();
+    assert_eq!(reader.held().unwrap(), HeldCounts::default());
+    assert_eq!(census.check_due(NOW, 50).await.len(), 30);
+    assert_eq!(census.listed(NOW).len(), 30);
+}
+
+#[tokio::test]
+async fn another_list_of_suffixes_groups_anew_and_takes_nobody_off_the_list() {
+    let census = Census::new();
+    let hosts = (0..30).map(|n| host(&format!("n{n}.github.io")));
+    census.add(hosts.collect(), NOW).await;
+    census.check_due(NOW, 20).await;
+    let one = Arc::new(Names {
+        suffixes: Suffixes::from_excerpt(b"io\nexample\n", std::path::Path::new("list")).unwrap(),
+        reserved: Reserved::AllowInLab,
+    });
+    census.writer.group_again(one, 0).await.unwrap();
+    let reader = census.store.reader().unwrap();
+    let group = reader.group("github.io").unwrap().unwrap();
+    assert_eq!((group.group.hosts, group.held_back), (30, 10));
+    assert_eq!(census.listed(NOW).len(), 20);
+    assert_eq!(reader.largest_groups(false, 100).unwrap().len(), 1);
+    census.writer.group_again(names(), 0).await.unwrap();
+    assert_eq!(reader.held().unwrap(), HeldCounts::default());
+    assert_eq!(reader.largest_groups(false, 100).unwrap().len(), 30);
+}
+
+#[tokio::test]
+async fn another_threshold_holds_and_frees_groups_that_are_there() {
+    let census = Census::new();
+    census.add(farm(0..8), NOW).await;
+    assert!(!census.farm().group.is_over);
+    census.writer.set_group_threshold(7).await.unwrap();
+    assert_eq!(census.farm().held_back, 8);
+    census.writer.set_group_threshold(8).await.unwrap();
+    assert!(!census.farm().group.is_over);
+    assert_eq!(census.farm().held_back, 0);
+}
+
+#[tokio::test]
+async fn nothing_changes_or_deletes_what_was_decided() {
+    let census = Census::new();
+    census.decide(Decision::Deny, NOW).await;
+    census.decide(Decision::Limit { a_day: 5 }, NOW).await;
+    census.decide(Decision::None, NOW).await;
+    for sql in [
+        "DELETE FROM group_decisions",
+        "UPDATE group_decisions SET reason = 'another'",
+        "INSERT OR REPLACE INTO group_decisions (id, at, domain, decision, reason, who) VALUES (1, 1, 'b.example', 'allow', 'x', 'y')",
+    ] {
+        let outcome = census.writer.call(move |c| Ok(c.execute(sql, [])?)).await;
+        assert!(outcome.is_err(), "{sql}");
+    }
+    let reader = census.store.reader().unwrap();
+    let decided = reader.group_decisions("farm.example").unwrap();
+    let decided: Vec<_> = decided.iter().map(|one| one.decision).collect();
+    assert_eq!(
+        decided,
+        [Decision::None, Decision::Limit { a_day: 5 }, Decision::Deny]
+    );
+    // A domain that has no hosts and no decision has no row.
+    assert_eq!(reader.group("farm.example").unwrap(), None);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(u32),
+    Forget(u32),
+    Live(u32),
+    Split(bool),
+    Threshold(u32),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_u32..12).prop_map(Step::Add),
+        2 => (0_u32..12).prop_map(Step::Forget),
+        2 => (0_u32..12).prop_map(Step::Live),
+        1 => any::<bool>().prop_map(Step::Split),
+        1 => (1_u32..8).prop_map(Step::Threshold),
+    ]
+}
+
+async fn walk(steps: &[Step]) {
+    let census = Census::new();
+    let mut threshold = 10;
+    for step in steps {
+        match step {
+            Step::Add(n) => {
+                census
+                    .add(vec![host(&format!("n{n}.github.io"))], NOW)
+                    .await
+            }
+            Step::Forget(n) => {
+                let sql = format!("DELETE FROM hosts WHERE name = 'n{n}.github.io'");
+                census
+                    .writer
+                    .call(move |c| Ok(c.execute(&sql, [])?))
+                    .await
+                    .unwrap();
+            }
+            Step::Live(n) => {
+                let sql = format!("UPDATE hosts SET last_alive = 1 WHERE name = 'n{n}.github.io'");
+                census
+                    .writer
+                    .call(move |c| Ok(c.execute(&sql, [])?))
+                    .await
+                    .unwrap();
+            }
+            Step::Split(is_split) => {
+                let list: &[u8] = if *is_split {
+                    b"host\ngithub.io\n"
+                } else {
+                    b"io\n"
+                };
+                let names = Arc::new(Names {
+                    suffixes: Suffixes::from_excerpt(list, std::path::Path::new("list")).unwrap(),
+                    reserved: Reserved::AllowInLab,
+                });
+                census.writer.group_again(names, 0).await.unwrap();
+            }
+            Step::Threshold(at) => {
+                threshold = u64::from(*at);
+                census.writer.set_group_threshold(*at).await.unwrap();
+            }
+        }
+        let reader = census.store.reader().unwrap();
+        let mut places = std::collections::BTreeMap::<String, (u64, u64)>::new();
+        let mut hosts = Vec::new();
+        reader
+            .each(|record, _| hosts.push(record.host.clone()))
+            .unwrap();
+        for host in &hosts {
+            let stored = reader.record(host).unwrap().unwrap();
+            let of = places.entry(stored.group.unwrap().domain).or_default();
+            of.0 += 1;
+            of.1 += u64::from(stored.place == Place::HeldBack);
+            if stored.place == Place::Own && stored.record.last_alive.is_none() {
+                assert!(of.1 == 0, "{host} has a place where others have none");
+            }
+        }
+        let groups = reader.largest_groups(false, 100).unwrap();
+        assert_eq!(groups.len(), places.len());
+        for group in groups {
+            let (hosts, held_back) = places[&group.domain];
+            assert_eq!((group.group.hosts, group.held_back), (hosts, held_back));
+            assert_eq!(group.group.is_over, hosts > threshold, "{group:?}");
+            assert!(group.group.is_over || held_back == 0, "{group:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever comes, lives, goes or is grouped anew: sizes are true, and nobody is held back in a group that is small.
+    #[test]
+    fn triggers_keep_sizes_and_places_true(steps in proptest::collection::vec(steps(), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(walk(&steps));
+    }
+}
