@@ -3,6 +3,7 @@
 //! In: hosts without a group; the operator's decisions. Out: grouped hosts, a portion at a time in the background; decisions in the database; both in
 //! words. Refused: a domain that is no registered domain, a reason that is none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
@@ -75,7 +76,7 @@ pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> 
             if let Some(after) = left {
                 return tools.writer.group_again(tools.names.clone(), after).await;
             }
-            group_new(&tools).await.map(|()| None)
+            group_new(&tools.writer, &tools.names).await.map(|()| None)
         };
         match round.await {
             Ok(more) => (left, is_set) = (more, true),
@@ -86,13 +87,10 @@ pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> 
 }
 
 /// Groups all hosts that have no group.
-///
-/// # Errors
-/// A fault of ours.
-pub async fn group_new(tools: &Tools) -> Result<(), StoreError> {
+async fn group_new(writer: &Writer, names: &Arc<Names>) -> Result<(), StoreError> {
     let mut after = Some(0);
     while let Some(last) = after {
-        after = tools.writer.group_new(tools.names.clone(), last).await?;
+        after = writer.group_new(Arc::clone(names), last).await?;
     }
     Ok(())
 }
@@ -103,7 +101,7 @@ pub async fn group_new(tools: &Tools) -> Result<(), StoreError> {
 /// Why it is not taken, in words.
 pub async fn decide(
     writer: &Writer,
-    names: &Names,
+    names: &Arc<Names>,
     domain: &str,
     verb: Verb,
     reason: &str,
@@ -120,6 +118,10 @@ pub async fn decide(
     if verb == Verb::Limit(0) {
         return Err("a limit is 1 at least; `groups deny` has none of them asked".to_owned());
     }
+    // Without a daemon nobody has done so.
+    group_new(writer, names)
+        .await
+        .map_err(|error| error.to_string())?;
     let decided = Decided {
         at: now,
         decision: verb.into(),

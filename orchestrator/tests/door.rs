@@ -78,3 +78,46 @@ fn without_a_daemon_there_is_nothing_to_reload() {
     let data = Data::new("", "");
     data.check(&["admission", "reload"], 3, &["no daemon runs here"]);
 }
+
+#[test]
+fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
+    let data = Data::new("public default 20\n", "");
+    let farm: Vec<_> = (0..12).map(|n| format!("n{n}.farm.net")).collect();
+    let add: Vec<_> = std::iter::once("add")
+        .chain(farm.iter().map(String::as_str))
+        .collect();
+    data.check(&add, 0, &["12 taken"]);
+    let decide = |verb, domain, reason| ["groups", verb, domain, "--reason", reason];
+    data.check(&decide("allow", "good.net", "mine"), 0, &["its 0 hosts"]);
+    let held = "farm.net: 12 hosts, held: nobody has looked at it, 12 hosts held back";
+    data.check(&["groups", "list", "--held"], 0, &[held]);
+    data.check(
+        &["status"],
+        0,
+        &["groups     1 held with 12 hosts held back, 0 denied"],
+    );
+    let why = "not listed, because its group `farm.net` has 12 hosts and nobody has looked at it";
+    data.check(&["explain", "n3.farm.net"], 0, &[why]);
+
+    let belongs = "n3.farm.net belongs to the group farm.net";
+    data.check(&decide("deny", "n3.farm.net", "x"), 1, &[belongs]);
+    data.check(&decide("deny", "farm.net", " "), 1, &["the reason must be"]);
+    data.check(&["groups", "deny", "farm.net"], 2, &["--reason"]);
+    data.check(
+        &["groups", "limit", "farm.net", "0", "--reason", "x"],
+        2,
+        &["0 is not in"],
+    );
+    let denied = "farm.net: denied; of its 12 hosts none is asked";
+    data.check(&decide("deny", "farm.net", "a farm"), 0, &[denied]);
+    let why = "denies its group `farm.net`: a farm";
+    data.check(&["explain", "n3.farm.net"], 0, &["not listed", why]);
+    data.check(&decide("forget-decision", "farm.net", "gone"), 0, &[]);
+    let both = ["decision forgotten: gone", "denied: a farm (operator"];
+    data.check(&["groups", "show", "farm.net"], 0, &both);
+    data.check(
+        &["groups", "list", "--json"],
+        0,
+        &["{\"domain\":\"farm.net\",\"hosts\":12,\"held\":true,\"held_back\":12,\"decision\":\"none\",\"a_day\":null,\"reason\":null,\"decided_at\":null}"],
+    );
+}

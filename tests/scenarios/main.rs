@@ -17,6 +17,7 @@ mod commands;
 mod containers;
 mod crashes;
 mod firewall;
+mod groups;
 mod kills;
 mod optout;
 mod outages;

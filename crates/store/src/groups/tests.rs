@@ -273,6 +273,32 @@ async fn nothing_changes_or_deletes_what_was_decided() {
     assert_eq!(reader.group("farm.example").unwrap(), None);
 }
 
+/// The rule of listing stands in two places: here as SQL, and as `census::group`.
+#[tokio::test]
+async fn the_list_goes_by_the_rule() {
+    let census = Census::new();
+    census.add(farm(0..1), NOW).await;
+    census.check_due(NOW, 1).await;
+    let limit = Decision::Limit { a_day: 1 };
+    for decision in [Decision::None, Decision::Allow, Decision::Deny, limit] {
+        census.decide(decision, NOW).await;
+        for (is_over, held_back) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let put = move |c: &Connection| {
+                c.execute("UPDATE groups SET is_over = ?1", [is_over])?;
+                Ok(c.execute("UPDATE hosts SET held_back = ?1", [held_back])?)
+            };
+            census.writer.call(put).await.unwrap();
+            let reader = census.store.reader().unwrap();
+            let stored = reader.record(&farm(0..1)[0]).unwrap().unwrap();
+            assert_eq!(
+                census.listed(NOW).len() == 1,
+                stored.group.unwrap().group.lists(stored.place),
+                "{decision:?} {is_over} {held_back}"
+            );
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Add(u32),
