@@ -4,6 +4,8 @@
 //!
 //! Only the census knows the list of public suffixes, so it hands in the rule for names; a portion of hosts is grouped by one request.
 
+mod decide;
+
 use std::sync::Arc;
 
 use admission::Names;
@@ -101,23 +103,7 @@ const COUNT: &str = "UPDATE groups SET asked_since = ?2, asked = ?3 WHERE id = ?
 
 const PUT_OFF: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
 
-const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, reason = ?4, decided_at = ?5, asked_since = NULL, asked = 0 WHERE domain = ?1";
-
-const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-
 const DECISIONS: &str = "SELECT at, decision, a_day, reason, who FROM group_decisions WHERE domain = ?1 ORDER BY id DESC LIMIT ?2";
-
-/// Who was held back is welcome, and those that are asked daily come due within a day: not before a day after their last check (invariant I8). The
-/// row's id stands in for chance.
-const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
-     due = CASE WHEN in_flight = 0 AND state IN ('discovered', 'alive', 'dying', 'moving') \
-           THEN min(due, max(coalesce(last_checked, 0) + ?3, ?2 + (id * 7919 % 1000) * ?3 / 1000)) ELSE due END \
-     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1)";
-
-const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
-     WHERE last_alive IS NULL AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
-
-const DROP_EMPTY: &str = "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
 
 pub(crate) const COUNT_HELD: &str =
     "SELECT count(*) FROM groups WHERE is_over = 1 AND decision = 'none'";
@@ -178,7 +164,7 @@ impl Writer {
         decided: Decided,
         calendar: Calendar,
     ) -> Result<u64, StoreError> {
-        self.call(move |c| decide(c, &domain, &decided, calendar))
+        self.call(move |c| decide::decide(c, &domain, &decided, calendar))
             .await
     }
 }
@@ -316,46 +302,6 @@ fn group(
     Ok(portion.last().map(|(id, _, _)| *id))
 }
 
-fn decide(
-    connection: &Connection,
-    domain: &str,
-    decided: &Decided,
-    calendar: Calendar,
-) -> Result<u64, StoreError> {
-    let (a_day, word) = (a_day(decided.decision), decided.decision.as_str());
-    connection.prepare_cached(MAKE)?.execute([domain])?;
-    let (reason, at) = match decided.decision {
-        Decision::None => (None, None),
-        Decision::Allow | Decision::Deny | Decision::Limit { .. } => {
-            (Some(&decided.reason), Some(decided.at.0))
-        }
-    };
-    connection
-        .prepare_cached(DECIDE)?
-        .execute(params![domain, word, a_day, reason, at])?;
-    connection.prepare_cached(RECORD)?.execute(params![
-        decided.at.0,
-        domain,
-        word,
-        a_day,
-        decided.reason,
-        decided.who
-    ])?;
-    if decided.decision != Decision::Deny {
-        let day = decided.at.plus(calendar.day(Jitter(0))).since(decided.at);
-        let day = i64::try_from(day.as_millis()).unwrap_or(i64::MAX);
-        connection
-            .prepare_cached(WELCOME)?
-            .execute(params![domain, decided.at.0, day])?;
-    }
-    if decided.decision == Decision::None {
-        connection.prepare_cached(HOLD_BACK)?.execute([domain])?;
-    }
-    let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
-    connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
-    Ok(hosts)
-}
-
 fn find(
     connection: &Connection,
     sql: &str,
@@ -399,13 +345,6 @@ fn decision(row: &Row<'_>) -> rusqlite::Result<Decision> {
         },
         _ => Decision::None,
     })
-}
-
-fn a_day(decision: Decision) -> Option<u32> {
-    match decision {
-        Decision::Limit { a_day } => Some(a_day),
-        Decision::None | Decision::Allow | Decision::Deny => None,
-    }
 }
 
 fn unsigned(number: i64) -> u64 {
