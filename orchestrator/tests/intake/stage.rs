@@ -95,7 +95,7 @@ pub(crate) fn records(records: &[&str]) -> Answer {
 }
 
 fn alone(store: &Store, door: Door) -> Handler {
-    Handler::alone(store.writer(), door, Arc::new(Standing))
+    Handler::alone(store.writer(), door, Arc::new(Standing), Calendar::REAL)
 }
 
 impl Stage {

@@ -279,7 +279,6 @@ fn names_that_an_owner_hands_out_are_known_by_that_owner() {
         }
     }
     let compiled = Suffixes::compiled();
-    check(&compiled, "me.masto.host", Some("masto.host"));
     check(
         &compiled,
         "a.s3.dualstack.eu-west-1.amazonaws.com",
