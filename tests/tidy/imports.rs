@@ -75,7 +75,15 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     // Measures the whole path against the engine's bare API, and admission under a flood.
     (
         "bench",
-        &["protocol", "admission", "gateway", "launcher"],
+        &[
+            "protocol",
+            "admission",
+            "census",
+            "gateway",
+            "launcher",
+            "orchestrator",
+            "store",
+        ],
         &["rusqlite", "reqwest"],
     ),
     ("xtask", &[], &["tokio"]),

@@ -90,7 +90,7 @@ impl Door {
     ///
     /// # Errors
     /// A fault of ours; some may be in already.
-    pub(super) async fn try_waiting(
+    pub async fn try_waiting(
         &self,
         now: Timestamp,
         candidate: impl Fn(Host) -> Candidate,
