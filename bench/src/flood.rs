@@ -294,7 +294,10 @@ impl Stage {
         })?;
         let honest_in = self.honest.values().filter(|(_, is_in)| is_in.is_some());
         let honest_in = u64::try_from(honest_in.count())?;
-        let waits = self.honest.values().map(|(named, is_in)| is_in.unwrap_or(now).since(*named));
+        let waits = self
+            .honest
+            .values()
+            .map(|(named, is_in)| is_in.unwrap_or(now).since(*named));
         let longest = waits.max().unwrap_or_default();
         let mut out = std::io::stdout();
         writeln!(

@@ -134,9 +134,7 @@ impl Rig {
         let book = self.door.0.book.lock().await;
         let bit = |source: &str| book.counters.source(source).0 % 64;
         let mut sources = (0..).map(|n| format!("y{n}.net"));
-        sources
-            .find(|source| bit(source) != bit(other))
-            .unwrap()
+        sources.find(|source| bit(source) != bit(other)).unwrap()
     }
 
     async fn try_waiting(&self, now: Timestamp) -> u64 {
