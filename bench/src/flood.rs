@@ -17,7 +17,7 @@ use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use clap::{Parser, ValueEnum};
 use orchestrator::door::Door;
-use orchestrator::policy::Files;
+use orchestrator::policy::{Files, SuffixPlace};
 use protocol::{DeadReason, Host, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -123,7 +123,7 @@ impl Stage {
             rules: Some(rules),
             deny: None,
             allow: None,
-            suffix_list: None,
+            suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
             limits: Limits {
                 source: of(2000)?,

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod bytes;
+pub mod lists;
 mod names;
 mod nodeinfo;
 mod peers;
@@ -100,6 +101,7 @@ fn table() -> Vec<Persona> {
     peers::add(&mut table);
     bytes::add(&mut table);
     names::add(&mut table);
+    lists::add(&mut table);
     table.rows
 }
 

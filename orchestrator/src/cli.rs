@@ -9,6 +9,7 @@ mod copies;
 mod groups;
 mod roles;
 mod show;
+mod sources;
 mod token;
 
 use std::path::PathBuf;
@@ -128,6 +129,9 @@ enum Command {
     /// Look at groups, all hosts below one registered domain, and decide about those that are held
     #[command(subcommand)]
     Groups(groups::Groups),
+    /// Look at the public lists that are read on a schedule, and resume one that is paused
+    #[command(subcommand)]
+    Sources(sources::Sources),
     /// Say whether a part works, for health checks
     Health {
         /// The part
@@ -284,6 +288,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Backup { file } => copies::backup(config, &file),
         Command::Restore { file } => copies::restore(config, &file),
         Command::Groups(command) => groups::obey(command, config).await,
+        Command::Sources(command) => sources::obey(command, config).await,
         Command::Health { part } => show::health(config, part).await,
         Command::Admission(_)
         | Command::Token { .. }

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use admission::{Limits, Names, Reserved, Suffixes};
 use census::time::Calendar;
-use protocol::Host;
+use protocol::{Host, ListFormat};
 use thiserror::Error;
 
-use crate::policy::{self, ListError};
+use crate::policy::{self, ListError, SuffixPlace};
 use crate::source::file::SourcesError;
 use crate::source::{self, Source};
 
@@ -92,6 +92,24 @@ pub enum ConfigError {
     /// The list of public suffixes can't be used.
     #[error("setting `suffix_list`: {0}")]
     SuffixList(#[from] ListError),
+    /// The list of public suffixes that was read as a source can't be used.
+    #[error(
+        "{error}. It was read as a source: put the former one ({}.old) in its place, or move it away and go by the one built in", path.display()
+    )]
+    SuffixListRead {
+        /// Its file.
+        path: PathBuf,
+        /// What is the matter.
+        error: ListError,
+    },
+    /// Two lists of public suffixes are to be in force.
+    #[error(
+        "setting `suffix_list` names a file, and source `{source_name}` is a list of public suffixes too: leave one of them out"
+    )]
+    TwoSuffixLists {
+        /// What the operator calls it.
+        source_name: source::SourceName,
+    },
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
@@ -139,8 +157,8 @@ pub struct Config {
     pub calendar: Calendar,
     /// What a name must be to enter.
     pub reserved: Reserved,
-    /// File that replaces the compiled-in suffix list.
-    pub suffix_list: Option<PathBuf>,
+    /// Where the list of public suffixes is.
+    pub suffix_list: SuffixPlace,
     /// File of the public lists that are read.
     pub sources: Option<PathBuf>,
     /// What the door goes by.
@@ -260,7 +278,11 @@ impl Config {
         } else {
             Reserved::Refuse
         };
-        let suffix_list = values.parse("suffix_list", path_or_none)?;
+        let data_dir = values.parse("data_dir", path)?;
+        let suffix_list = SuffixPlace {
+            set: values.parse("suffix_list", path_or_none)?,
+            read: data_dir.join(source::suffix_list::FILE_NAME),
+        };
         let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
         let opens_max = opens_max(values)?;
         Ok(Self {
@@ -270,7 +292,7 @@ impl Config {
             checks_max: usize::try_from(checks_max).unwrap_or(usize::MAX),
             opens_max: usize::try_from(opens_max).unwrap_or(usize::MAX),
             peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
-            data_dir: values.parse("data_dir", path)?,
+            data_dir,
             public_dir: values.parse("public_dir", path)?,
             gateway_socket: values.parse("gateway_socket", path)?,
             launcher_socket: values.parse("launcher_socket", path)?,
@@ -300,7 +322,7 @@ impl Config {
         })
     }
 
-    /// The rule for names. Reads the suffix list's file, if one is set.
+    /// The rule for names. Reads the suffix list's file, if there is one.
     ///
     /// # Errors
     /// When that file is no suffix list.
@@ -311,25 +333,38 @@ impl Config {
         })
     }
 
-    /// The census's own list of public suffixes. Reads its file, if one is set.
+    /// The census's own list of public suffixes. Reads its file, if there is one.
     ///
     /// # Errors
     /// When that file is no suffix list.
     pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
-        match &self.suffix_list {
-            None => Ok(Suffixes::compiled()),
-            Some(path) => Ok(policy::whole_list(path)?),
-        }
+        let place = &self.suffix_list;
+        place.list().map_err(|error| match place.set {
+            Some(_) => error.into(),
+            None => ConfigError::SuffixListRead {
+                path: place.read.clone(),
+                error,
+            },
+        })
     }
 
     /// The public lists that are read. Reads their file, if one is set.
     ///
     /// # Errors
-    /// When the file can't be read or an entry is wrong.
+    /// When the file can't be read, an entry is wrong, or there would be two lists of public suffixes.
     pub fn sources(&self) -> Result<Vec<Source>, ConfigError> {
-        match &self.sources {
-            None => Ok(Vec::new()),
-            Some(path) => Ok(source::file::read(path)?),
+        let Some(path) = &self.sources else {
+            return Ok(Vec::new());
+        };
+        let sources = source::file::read(path)?;
+        let suffixes = sources
+            .iter()
+            .find(|source| source.format == ListFormat::Suffixes);
+        match suffixes.filter(|_| self.suffix_list.set.is_some()) {
+            None => Ok(sources),
+            Some(source) => Err(ConfigError::TwoSuffixLists {
+                source_name: source.name.clone(),
+            }),
         }
     }
 
@@ -358,7 +393,7 @@ impl Config {
 fn admission_files(
     values: &Values,
     reserved: Reserved,
-    suffix_list: Option<PathBuf>,
+    suffix_list: SuffixPlace,
 ) -> Result<policy::Files, ConfigError> {
     Ok(policy::Files {
         rules: values.parse("admission_rules", path_or_none)?,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use admission::KeyHash;
 use anyhow::Context;
+use census::source::Memory;
 use census::time::Calendar;
 use dump::Force;
 use protocol::Host;
@@ -82,6 +83,11 @@ pub enum Request {
         verb: Verb,
         /// Why.
         reason: String,
+    },
+    /// Read a source again that is paused.
+    ResumeSource {
+        /// What the operator calls it.
+        name: String,
     },
     /// The loop's state.
     Live {},
@@ -199,6 +205,7 @@ impl Handler {
                 .decide_group(&domain, verb, &reason)
                 .await
                 .map(Answer::Done),
+            Request::ResumeSource { name } => self.resume_source(&name).await.map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
         // Who asked may have gone away.
@@ -378,6 +385,22 @@ impl Handler {
             tools.calendar,
         )
         .await
+    }
+
+    async fn resume_source(&self, name: &str) -> Result<String, String> {
+        let resumed = self.tools.writer.resume_source(name).await;
+        match resumed.map_err(in_words)? {
+            Some(Memory {
+                paused: Some(_), ..
+            }) => Ok(format!(
+                "{name}: resumed; it is read within minutes, and taken whatever it holds"
+            )),
+            Some(_) => Ok(format!("{name} is not paused: nothing to do")),
+            None => Err(format!(
+                "{}: no source of this name was ever read; `fedicensus sources` shows them",
+                protocol::escaped(name.as_bytes(), 200)
+            )),
+        }
     }
 
     fn live(&self) -> Result<LiveState, String> {

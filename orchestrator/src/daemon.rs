@@ -208,17 +208,17 @@ impl Daemon {
                 "checks that the last life left behind are due again"
             );
         }
-        let seeds =
-            config
-                .seeds
-                .iter()
-                .filter_map(|host| match tools.names.admit_host(host.clone()) {
-                    Ok(host) => Some(host),
-                    Err(refusal) => {
-                        tracing::warn!(%host, %refusal, "this seed is not admitted");
-                        None
-                    }
-                });
+        let names = tools.door.names();
+        let seeds = config
+            .seeds
+            .iter()
+            .filter_map(|host| match names.admit_host(host.clone()) {
+                Ok(host) => Some(host),
+                Err(refusal) => {
+                    tracing::warn!(%host, %refusal, "this seed is not admitted");
+                    None
+                }
+            });
         let seeds = seeds.collect();
         for (host, brought) in tools.door.brought(seeds, now).await? {
             if let Brought::Refused(refusal) = brought {
@@ -349,7 +349,7 @@ impl Daemon {
             self.give_back(host, due, &format!("not asked: {refusal}"));
             return;
         }
-        let Err(refusal) = self.tools.names.admit_host(host.clone()) else {
+        let Err(refusal) = self.tools.door.names().admit_host(host.clone()) else {
             self.start(taken, Asked::InTurn);
             return;
         };
@@ -480,7 +480,8 @@ impl Daemon {
     ) -> Result<(), String> {
         let host = self
             .tools
-            .names
+            .door
+            .names()
             .admit_host(host.clone())
             .map_err(|refusal| format!("{host}: {refusal}"))?;
         let brought = self.tools.door.brought(vec![host.clone()], now).await;

@@ -70,7 +70,7 @@ pub struct Door(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     writer: Writer,
-    names: Arc<Names>,
+    names: RwLock<Arc<Names>>,
     files: Files,
     terms: RwLock<Arc<Terms>>,
     book: tokio::sync::Mutex<Book>,
@@ -135,8 +135,8 @@ impl Door {
         };
         let door = Self(Arc::new(Shared {
             writer,
-            names,
             shown: Mutex::new(Shown::of(&book, &files, &terms)),
+            names: RwLock::new(names),
             files,
             terms: RwLock::new(Arc::new(terms)),
             book: tokio::sync::Mutex::new(book),
@@ -145,9 +145,10 @@ impl Door {
         Ok(door)
     }
 
-    /// The rule for names.
+    /// The rule for names, which is another one after a reload that brought another list of suffixes.
     pub fn names(&self) -> Arc<Names> {
-        Arc::clone(&self.0.names)
+        let names = self.0.names.read();
+        Arc::clone(&names.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What is in force.
@@ -181,7 +182,7 @@ impl Door {
         by: &Host,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let source_domain = self.0.names.registered_domain(by);
+        let source_domain = self.names().registered_domain(by);
         let door = self.clone();
         // In a task of its own: a check that is ended while it waits must not leave counts behind without their names.
         let task = tokio::spawn(async move {
@@ -207,13 +208,14 @@ impl Door {
         let terms = self.terms();
         book.enter(now);
         let source = book.counters.source(source_domain);
+        let names = self.names();
         let (mut asking, mut seen) = (Vec::new(), HashSet::new());
         for candidate in candidates {
             // Who stands there twice would take its own room.
             if !seen.insert(candidate.host.clone()) {
                 continue;
             }
-            let one = Asking::named(candidate, &self.0.names, source, source_domain);
+            let one = Asking::named(candidate, &names, source, source_domain);
             if book.is_worth_asking(&one, &terms, now) {
                 asking.push(one);
             }
@@ -254,16 +256,21 @@ impl Door {
         Ok(outcome)
     }
 
-    /// Reads rules and lists again, all or nothing. Gives what is in force now, in words.
+    /// Reads rules, lists and public suffixes again, all or nothing. Gives what is in force now, in words.
     ///
     /// # Errors
     /// With every wrong line; what was in force stays.
     pub async fn reload(&self) -> Result<String, String> {
         let files = self.0.files.clone();
-        let read = tokio::task::spawn_blocking(move || files.read()).await;
-        let terms = match read {
-            Ok(Ok(terms)) => Arc::new(terms),
+        let read = tokio::task::spawn_blocking(move || {
+            let terms = files.read().map_err(|error| error.to_string())?;
+            let names = files.names().map_err(|error| error.to_string())?;
+            Ok((Arc::new(terms), names))
+        });
+        let (terms, names) = match read.await {
+            Ok(Ok(read)) => read,
             Ok(Err(error)) => {
+                let error: String = error;
                 return Err(format!(
                     "{error}\nnothing is changed: the rules of before stay in force"
                 ));
@@ -275,6 +282,11 @@ impl Door {
         {
             let place = self.0.terms.write();
             *place.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&terms);
+        }
+        // Whoever compares the two sees at once whether there is anything to do anew.
+        if self.names().suffixes != names.suffixes {
+            let place = self.0.names.write();
+            *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
         }
         self.show(&book, &terms);
         drop(book);

@@ -181,7 +181,6 @@ mod tests {
             gateway: GatewayClient::new("/nonexistent".into()),
             launcher: LauncherClient::socket("/nonexistent"),
             writer: store.writer(),
-            names: crate::door::tests::names(),
             door: crate::door::tests::fresh(store),
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),

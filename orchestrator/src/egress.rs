@@ -31,7 +31,7 @@ pub enum Way {
 /// # Errors
 /// A fault, when the gateway itself does not answer.
 pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
-    let group = tools.names.registered_domain(&check.host);
+    let group = tools.door.names().registered_domain(&check.host);
     let opened = tools
         .gateway
         .open(

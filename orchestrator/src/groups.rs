@@ -53,12 +53,13 @@ impl From<Verb> for Decision {
     }
 }
 
-/// Sees to it that every host has its group until `shutdown`: all of them once, since the list of suffixes may be another one than in the last life, and
-/// those that come in.
+/// Sees to it that every host has its group until `shutdown`: all of them at the start and whenever another list of suffixes is in force, and those that
+/// come in.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
 pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let mut names = tools.door.names();
     let mut left = Some(0);
     let mut is_set = false;
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -69,14 +70,18 @@ pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> 
             () = tokio::time::sleep(PAUSE), if left.is_some() => {}
             _ = look.tick() => {}
         }
+        let in_force = tools.door.names();
+        if !Arc::ptr_eq(&names, &in_force) {
+            (names, left) = (in_force, Some(0));
+        }
         let round = async {
             if !is_set {
                 tools.writer.set_group_threshold(threshold).await?;
             }
             if let Some(after) = left {
-                return tools.writer.group_again(tools.names.clone(), after).await;
+                return tools.writer.group_again(Arc::clone(&names), after).await;
             }
-            group_new(&tools.writer, &tools.names).await.map(|()| None)
+            group_new(&tools.writer, &names).await.map(|()| None)
         };
         match round.await {
             Ok(more) => (left, is_set) = (more, true),

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use admission::list;
 use admission::rules::{self, RulesError};
 use admission::{
-    DomainList, Limit, Limits, Policy, Reserved, Rules, SuffixError, Suffixes, Terms, TestDomain,
-    suffixes,
+    DomainList, Limit, Limits, Names, Policy, Reserved, Rules, SuffixError, Suffixes, Terms,
+    TestDomain, suffixes,
 };
 use thiserror::Error;
 
@@ -38,12 +38,37 @@ pub struct Files {
     pub deny: Option<PathBuf>,
     /// Names that need no room by the rules.
     pub allow: Option<PathBuf>,
-    /// The census's own public suffixes; none: those built in.
-    pub suffix_list: Option<PathBuf>,
+    /// The census's own public suffixes.
+    pub suffix_list: SuffixPlace,
     /// Whether the lab's names are admitted.
     pub reserved: Reserved,
     /// Settings that are no files.
     pub limits: Limits,
+}
+
+/// Where the census's own list of public suffixes is: in the operator's file, else in the one that was read as a source, else built in.
+#[derive(Debug, Clone, Default)]
+pub struct SuffixPlace {
+    /// The operator's file; what he names there nothing replaces.
+    pub set: Option<PathBuf>,
+    /// Where a list goes that was read as a source. It need not be there.
+    pub read: PathBuf,
+}
+
+impl SuffixPlace {
+    /// The list's file; none: the one built in. Blocks.
+    pub fn path(&self) -> Option<&Path> {
+        let read = Some(&*self.read).filter(|path| path.exists());
+        self.set.as_deref().or(read)
+    }
+
+    /// The list itself. Blocks.
+    ///
+    /// # Errors
+    /// When its file can't be read, is too big, or is not the whole list.
+    pub fn list(&self) -> Result<Suffixes, ListError> {
+        self.path().map_or(Ok(Suffixes::compiled()), whole_list)
+    }
 }
 
 /// Every reason why what the files hold can't be in force, a line or more each.
@@ -74,6 +99,17 @@ impl Files {
                 Err(TermsError(errors.into_iter().flatten().collect()))
             }
         }
+    }
+
+    /// The rule for names by the list of suffixes that is there now. Blocks.
+    ///
+    /// # Errors
+    /// When that is none.
+    pub fn names(&self) -> Result<Names, ListError> {
+        Ok(Names {
+            suffixes: self.suffix_list.list()?,
+            reserved: self.reserved,
+        })
     }
 
     /// The deny-list alone. Blocks.
@@ -117,10 +153,7 @@ impl Files {
             (None, Reserved::AllowInLab) => built_in(LAB_RULES)?,
         };
         with_suffixes(rules, None, TestDomain::Refuse, || {
-            match &self.suffix_list {
-                None => Ok(Suffixes::compiled()),
-                Some(path) => Ok(whole_list(path)?),
-            }
+            Ok(self.suffix_list.list()?)
         })
     }
 }

@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
     use crate::clock::{Dice, SystemClock};
-    use crate::door::tests::{names, with_rules};
+    use crate::door::tests::with_rules;
 
     async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
         let directory = tempfile::tempdir().unwrap();
@@ -54,7 +54,6 @@ mod tests {
             gateway: GatewayClient::new("/nonexistent".into()),
             launcher: LauncherClient::socket("/nonexistent"),
             writer: store.writer(),
-            names: names(),
             door: with_rules(&store, rules),
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),

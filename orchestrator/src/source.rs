@@ -4,10 +4,10 @@
 //! public suffixes. Refused: lists that grew tenfold at once, until an operator says that it is well, and suffix lists that shrank or are none. No
 //! list says anything about a host (invariant I3): its names are candidates and nothing else.
 //!
-//! Nothing here reads a clock or writes to the database; the file of a new suffix list is all that is written.
+//! What is remembered of a source from one reading to the next, and what a reading changes of it: `census::source`.
 
 pub mod file;
-pub mod memory;
+pub mod keep;
 pub mod report;
 pub mod run;
 pub mod suffix_list;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use census::source::Memory;
 use census::time::Timestamp;
 use gateway::control::Family;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use store::{Reader, StoreError};
 
 use crate::daemon::LiveState;
 use crate::explain::rfc3339;
+use crate::source::keep::pause_words;
 
 /// The whole answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Status {
     /// Groups that the operator denies.
     #[serde(default)]
     pub groups_denied: u64,
+    /// Public lists that were ever asked for.
+    #[serde(default)]
+    pub sources: Vec<SourceShown>,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,
     /// The daemon, when it runs.
@@ -43,6 +48,63 @@ pub struct Status {
     pub gateway: Option<Door<gateway::control::Status>>,
     /// The launcher: its state, or why not.
     pub launcher: Option<Door<launcher::wire::Status>>,
+}
+
+/// What is remembered of a public list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceShown {
+    /// What the operator calls it.
+    pub name: String,
+    /// When it was last asked for (RFC 3339).
+    pub tried: Option<String>,
+    /// When its names were last taken (RFC 3339).
+    pub taken: Option<String>,
+    /// How many different names it held then.
+    pub names: Option<u64>,
+    /// Why it is read no more until the operator resumes it.
+    pub paused: Option<String>,
+    /// What was the matter when it was last asked for.
+    pub trouble: Option<String>,
+}
+
+impl SourceShown {
+    /// As people and programs are told.
+    pub fn new(name: &str, memory: &Memory) -> Self {
+        Self {
+            name: name.to_owned(),
+            tried: memory.tried.map(rfc3339),
+            taken: memory.taken.map(|taken| rfc3339(taken.at)),
+            names: memory.taken.map(|taken| taken.names),
+            paused: memory.paused.map(|pause| {
+                let since = rfc3339(pause.since);
+                format!("since {since}: {}", pause_words(pause))
+            }),
+            trouble: memory.trouble.clone(),
+        }
+    }
+
+    /// In a line, behind its name.
+    pub fn text(&self) -> String {
+        let taken = match (&self.taken, self.names) {
+            (Some(taken), Some(names)) => format!("{names} names taken {taken}"),
+            (_, _) => "nothing taken yet".to_owned(),
+        };
+        let paused = self.paused.as_ref().map(|why| {
+            format!(
+                "; PAUSED {why}: look at it, then `fedicensus sources resume {}`",
+                self.name
+            )
+        });
+        let trouble = self.trouble.as_ref().map(|trouble| {
+            let tried = self.tried.as_deref().unwrap_or_default();
+            format!("; not read {tried}: {trouble}")
+        });
+        format!(
+            "{taken}{}{}",
+            paused.unwrap_or_default(),
+            trouble.unwrap_or_default()
+        )
+    }
 }
 
 /// What came of asking at a door.
@@ -76,6 +138,11 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
         groups_held: held.groups,
         hosts_held_back: held.hosts,
         groups_denied: held.denied,
+        sources: reader
+            .sources()?
+            .iter()
+            .map(|(name, memory)| SourceShown::new(name, memory))
+            .collect(),
         last_dump: reader
             .last_dump()?
             .map(|dump| (rfc3339(dump.at), dump.names)),
@@ -116,6 +183,9 @@ impl Status {
             "groups     {} held with {} hosts held back, {} denied",
             self.groups_held, self.hosts_held_back, self.groups_denied
         ));
+        for source in &self.sources {
+            lines.push(format!("source     {}: {}", source.name, source.text()));
+        }
         match &self.daemon {
             None => lines.push("daemon     not running".to_owned()),
             Some(daemon) => lines.extend(daemon_lines(daemon)),
@@ -227,6 +297,11 @@ mod tests {
     use super::*;
     use crate::silence::Silence;
 
+    fn paused() -> Memory {
+        let (memory, _) = Memory::default().after_reading(3, Timestamp(0));
+        memory.after_reading(30, Timestamp(1000)).0
+    }
+
     fn silent() -> Status {
         let mut silence = Silence::default();
         for second in 0..37 {
@@ -248,6 +323,7 @@ mod tests {
             groups_held: 2,
             hosts_held_back: 300,
             groups_denied: 1,
+            sources: vec![SourceShown::new("a-list", &paused())],
             last_dump: None,
             daemon: Some(LiveState {
                 waiting: 37,
@@ -273,6 +349,8 @@ fedicensus 0.1.0, database in /data
 hosts      40: 40 alive; 0 hidden
 checks     3 due, 37 in flight
 groups     2 held with 300 hosts held back, 1 denied
+source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
+look at it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
 NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \

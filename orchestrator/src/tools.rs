@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use admission::Names;
 use census::time::{Calendar, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
@@ -23,8 +22,6 @@ pub struct Tools {
     pub launcher: LauncherClient,
     /// The one writer.
     pub writer: Writer,
-    /// Which names may enter.
-    pub names: Arc<Names>,
     /// The one way in for names.
     pub door: Door,
     /// What time it is.
@@ -55,7 +52,6 @@ impl Tools {
             gateway: GatewayClient::new(config.gateway_socket.clone()),
             launcher,
             writer,
-            names: door.names(),
             door,
             clock,
             dice: Arc::new(dice),
@@ -82,10 +78,10 @@ impl Tools {
     /// # Errors
     /// When the store does not take them.
     pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
-        let now = self.now();
+        let (now, names) = (self.now(), self.door.names());
         let candidates = hosts
             .into_iter()
-            .filter_map(|host| self.names.admit_host(host).ok())
+            .filter_map(|host| names.admit_host(host).ok())
             .map(|host| self.candidate(host, now))
             .collect();
         self.door.named(candidates, by, now).await

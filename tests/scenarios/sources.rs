@@ -4,7 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use census::source::Memory;
+use census::time::Timestamp;
 use gateway::GatewayClient;
+use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
 use orchestrator::source::report::{Outcome, Unread};
 use orchestrator::source::run::{Ended, Ways, read};
@@ -97,4 +101,94 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
     };
     assert_eq!(reason, DeadReason::NoSuchName);
     Ok(())
+}
+
+const SOON: Duration = Duration::from_secs(120);
+
+/// The daemon reads its lists by itself: one that grew tenfold is held until an operator has looked, then its names are asked like any others; and a list
+/// of suffixes groups anew whoever is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemon_reads_its_lists_and_a_list_that_grew_tenfold_waits_for_a_word()
+-> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("sources.toml");
+    let url = |path: &str| format!("https://{HOST}{path}");
+    let text = format!(
+        "[[source]]\nname = \"pods\"\nurl = \"{}\"\nformat = \"json\"\n\n[[source]]\nname = \"suffixes\"\nurl = \"{}\"\nformat = \"suffixes\"\n",
+        url(PODS_PATH),
+        url(SUFFIXES_PATH)
+    );
+    std::fs::write(&file, text)?;
+    let mut options = Options::new(&[PODS[0]]);
+    // A day in twenty seconds.
+    options.interval_divisor = 5000;
+    options.settings = vec![("sources", file.display().to_string())];
+    let mut world = World::prepare(options).await?;
+    {
+        let store = store::open(&world.path("data/census.db"))?;
+        let (memory, _) = Memory::default().after_reading(1, Timestamp(0));
+        store.writer().remember_source("pods", memory).await?;
+    }
+    for role in [Role::Gateway, Role::Launcher, Role::Run] {
+        world.begin(role).await?;
+    }
+    let paused = |world: &World| {
+        let sources = world.reader()?.sources()?;
+        Ok(sources.values().any(|memory| memory.paused.is_some()))
+    };
+    world
+        .until("the list that grew is paused", SOON, paused)
+        .await?;
+    let told = text_of(&world, &["status"])?;
+    let expected = "PAUSED since";
+    assert!(told.contains(expected), "{told}");
+    for name in &PODS[1..] {
+        assert!(world.host(name)?.is_none(), "{name} came in");
+    }
+
+    let told = text_of(&world, &["sources", "resume", "pods"])?;
+    assert!(told.contains("resumed"), "{told}");
+    let all_live = |world: &World| {
+        let mut states = Vec::new();
+        for name in PODS {
+            states.push(
+                world
+                    .host(name)?
+                    .is_some_and(|stored| stored.record.last_alive.is_some()),
+            );
+        }
+        Ok(states.into_iter().all(|lives| lives))
+    };
+    world
+        .until("whom the list names lives", SOON, all_live)
+        .await?;
+    let apart = |world: &World| {
+        let groups = world.reader()?.largest_groups(false, 100)?;
+        let below = groups.iter().filter(|group| group.domain.ends_with(SUFFIX));
+        Ok(below.count() == PODS.len())
+    };
+    world
+        .until("each has a group of its own", SOON, apart)
+        .await?;
+    assert!(world.path("data/public_suffix_list.dat").is_file());
+    let told = text_of(&world, &["sources", "list"])?;
+    assert!(
+        told.contains("pods: https://lists.lab.test/pods.json (json, every 24 h): 10 names taken"),
+        "{told}"
+    );
+    assert!(
+        told.contains("suffixes: ") && !told.contains("not read"),
+        "{told}"
+    );
+    // The next life goes by the list that was read.
+    let told = text_of(&world, &["admission", "name", PODS[0]])?;
+    assert!(told.contains(&format!("\t{SUFFIX}\t")), "{told}");
+    Ok(())
+}
+
+fn text_of(world: &World, command: &[&str]) -> anyhow::Result<String> {
+    let output = world.command(command)?;
+    let text = String::from_utf8(output.stdout).context("text")?;
+    assert!(output.status.success(), "{command:?}: {text}");
+    Ok(text)
 }

@@ -32,8 +32,10 @@ const MARKS: [&str; 4] = [
 ];
 
 /// A list of public suffixes.
+#[derive(PartialEq, Eq)]
 pub struct Suffixes(List);
 
+#[derive(PartialEq, Eq)]
 enum List {
     /// The one of the crate `psl`, as code. Embedding the text instead would mean a copy of a file under another licence in this tree that
     /// somebody has to remember to renew, where a dependency's new version is noticed by tools. It overlooks a wildcard where a longer rule

@@ -17,6 +17,7 @@
 pub mod group;
 pub mod listing;
 pub mod schedule;
+pub mod source;
 pub mod state;
 pub mod time;
 pub mod transition;

@@ -114,6 +114,11 @@ impl Calendar {
         self.millis(jitter.of_millis(AGAIN_SOON))
     }
 
+    /// An interval that the operator chose.
+    pub fn shortened(self, interval: Duration) -> Duration {
+        self.millis(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// Until the next dump: 6 h 6 min ± 5 min.
     pub fn dump_interval(self, jitter: Jitter) -> Duration {
         self.around(DUMP, DUMP_HALF_WIDTH, jitter)

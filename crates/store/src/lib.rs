@@ -17,6 +17,7 @@ mod hosts;
 mod migrate;
 pub mod open;
 pub mod reader;
+mod sources;
 mod upgrade;
 pub mod writer;
 
@@ -31,4 +32,5 @@ pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};
 pub use open::{Store, open, open_read_only};
 pub use reader::{Counts, Reader, Stored};
+pub use sources::Memories;
 pub use writer::Writer;

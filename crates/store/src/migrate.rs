@@ -9,6 +9,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../migrations/0001_hosts.sql")),
     M::up(include_str!("../../../migrations/0002_admission.sql")),
     M::up(include_str!("../../../migrations/0003_groups.sql")),
+    M::up(include_str!("../../../migrations/0004_sources.sql")),
 ];
 
 /// The schema of this program.

@@ -165,6 +165,15 @@ impl Writer {
         Ok(added)
     }
 
+    /// Whether a host may be asked at all: one that opted out by word of mouth, or is parked, may not.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub async fn may_be_asked(&self, host: &Host) -> Result<bool, StoreError> {
+        let host = host.clone();
+        self.call(move |c| word::may_be_asked(c, &host)).await
+    }
+
     /// Opts a host out, known or not.
     ///
     /// # Errors

@@ -120,6 +120,16 @@ fn every_family_with_a_peers_list_has_a_witness() {
 }
 
 #[test]
+fn whom_the_public_list_names_lives() {
+    let all = personas();
+    for name in lists::PODS {
+        let row = all.iter().find(|row| row.host.as_str() == name);
+        assert!(row.is_some_and(|row| row.expectation.listed), "{name}");
+        assert!(name.ends_with(lists::SUFFIX));
+    }
+}
+
+#[test]
 fn a_choice_of_personas_brings_whom_they_lead_to_and_nobody_else() {
     let chosen = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

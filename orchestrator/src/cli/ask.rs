@@ -231,7 +231,8 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         Dice::from_os(),
     );
     let host = tools
-        .names
+        .door
+        .names()
         .admit_host(host.clone())
         .with_context(|| host.to_string())?;
     let now = tools.now();

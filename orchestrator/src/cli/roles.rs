@@ -17,16 +17,13 @@ use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::door::{self, Door};
 use crate::groups;
 use crate::intake::IntakeDoor;
+use crate::source;
 use crate::tools::Tools;
 
 pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     config.require_contact()?;
     shout(config);
-    if config.sources.is_some() {
-        tracing::warn!(
-            "setting `sources`: public lists are not read by themselves in this version; `fedicensus-checker HOST --direct --list PATH` reads one by hand"
-        );
-    }
+    let sources = config.sources()?;
     let shutdown = until_signal()?;
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
@@ -48,6 +45,12 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     };
     let waiting = door::keep(tools.clone(), shutdown.clone());
     let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
+    let lists = source::keep::keep(
+        tools.clone(),
+        sources,
+        config.suffix_list.clone(),
+        shutdown.clone(),
+    );
     let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
     let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
     let listener = control::listen(&config.control_socket())?;
@@ -65,6 +68,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         intake,
         waiting,
         grouped,
+        lists,
         reloads,
         daemon.run(shutdown.clone())
     )?;

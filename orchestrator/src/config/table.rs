@@ -66,7 +66,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "sources",
         "",
-        "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none. Not read by `run` yet.",
+        "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none.",
     ),
     setting(
         "admission_rules",

@@ -102,13 +102,14 @@ impl Door {
             book.enter(now);
             book.waiting.drop_old(BATCH_MAX, seconds(now));
             let portion = book.waiting.next(after.as_ref(), BATCH_MAX);
+            let names = self.names();
             let (mut asking, mut is_full) = (Vec::new(), false);
             for (rank, waiter) in &portion {
                 let Ok(host) = Host::parse(rank.name()) else {
                     book.waiting.remove(rank.name());
                     continue;
                 };
-                let one = Asking::retried(candidate(host), &self.0.names, waiter.source);
+                let one = Asking::retried(candidate(host), &names, waiter.source);
                 match book.lacks(&one, &terms) {
                     None => asking.push(one),
                     Some(Room::Total) => {

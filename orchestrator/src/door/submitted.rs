@@ -66,7 +66,8 @@ impl Door {
         let mut book = self.0.book.lock().await;
         let terms = self.terms();
         book.enter(now);
-        let suffixes = &self.0.names.suffixes;
+        let names = self.names();
+        let suffixes = &names.suffixes;
         let name = DomainName::from(&host);
         let candidate = Asked {
             name: &name,
@@ -80,7 +81,7 @@ impl Door {
         let now_s = seconds(now);
         let submitted = match terms.decide(&mut book.counters, candidate, subject, now_s) {
             Ok(pass) => {
-                let domain = self.0.names.registered_domain(&host);
+                let domain = names.registered_domain(&host);
                 let candidate = Candidate {
                     host,
                     due: now,

@@ -7,6 +7,7 @@ use store::Store;
 use tempfile::TempDir;
 
 use super::*;
+use crate::policy::SuffixPlace;
 
 /// Names as outside the lab.
 pub(crate) fn names() -> Arc<Names> {
@@ -22,7 +23,7 @@ fn files() -> Files {
         rules: None,
         deny: None,
         allow: None,
-        suffix_list: None,
+        suffix_list: SuffixPlace::default(),
         reserved: Reserved::Refuse,
         limits: Limits {
             source: limit(2000),
@@ -343,7 +344,7 @@ async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
         let asking = names.map(|name| {
             Asking::named(
                 candidate(host(name), later),
-                &rig.door.0.names,
+                &rig.door.names(),
                 source,
                 "y.net",
             )

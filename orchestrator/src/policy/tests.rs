@@ -90,7 +90,7 @@ fn files() -> Files {
         rules: None,
         deny: None,
         allow: None,
-        suffix_list: None,
+        suffix_list: SuffixPlace::default(),
         reserved: Reserved::Refuse,
         limits: Limits {
             source: limit(1),

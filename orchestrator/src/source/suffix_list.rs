@@ -82,6 +82,22 @@ pub struct Accepted {
     pub rules: Rules,
 }
 
+/// The text of the list that was read before, if one was. Blocks.
+///
+/// # Errors
+/// When it is there and can't be read.
+pub fn in_force(path: &Path) -> Result<Option<String>, SwapError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(SwapError {
+            path: path.to_owned(),
+            what: "reading",
+            source,
+        }),
+    }
+}
+
 /// Judges `text`, which is to be put at `path`. `in_force` is the text of the list there; none when it is the one compiled in.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use orchestrator::clock::Clock;
 use orchestrator::control::Handler;
 use orchestrator::door::Door;
 use orchestrator::intake::IntakeDoor;
-use orchestrator::policy::Files;
+use orchestrator::policy::{Files, SuffixPlace};
 use protocol::{Host, Private};
 use store::Store;
 use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
@@ -126,7 +126,7 @@ impl Stage {
             }),
             deny: None,
             allow: None,
-            suffix_list: None,
+            suffix_list: SuffixPlace::default(),
             reserved: names.reserved,
             limits: Limits {
                 source: Limit::MAX,

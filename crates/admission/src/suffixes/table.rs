@@ -14,11 +14,11 @@ pub const RULE_BYTES_MAX: usize = 253;
 pub const RULES_MAX: usize = 100_000;
 
 /// The rules, each at its name without `!` and `*.`; a `*` alone at the empty name.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(super) struct Table(BTreeMap<Box<str>, Marks>);
 
 /// Which rules there are for a name.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Marks {
     /// The name itself.
     is_suffix: bool,

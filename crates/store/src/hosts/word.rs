@@ -69,6 +69,12 @@ pub(crate) fn opt_out(
     Ok(OptOut::Done)
 }
 
+/// Whether a host may be asked at all, known or not.
+pub(crate) fn may_be_asked(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
+    let found = row::find(connection, host)?;
+    Ok(found.is_none_or(|row| !row.record.state.is_never_asked()))
+}
+
 /// Takes an opt-out back, for whoever made it.
 pub(crate) fn opt_in(
     connection: &Connection,

@@ -1,17 +1,17 @@
-//! What is remembered of a source between two readings, and what a reading changes of it. Pure; the store keeps it.
+//! What is remembered of a public list between two readings, and what a reading changes of it.
 //!
-//! In: a source, what is remembered, what came of a reading, now. Out: when to read next, whether its names are taken, what to remember.
+//! In: what is remembered, what came of a reading, now. Out: when to read next, whether its names are taken, what to remember.
 //! Refused: a list that names ten times as many hosts as the last time: it is paused, and none of its names is taken, until an operator says that it
 //! is well. Who writes such a list may have changed, and with it what it is.
 
-use census::time::Timestamp;
+use std::time::Duration;
 
-use super::Source;
+use crate::time::Timestamp;
 
 /// How many times the names of the last reading make a source suspect.
 pub const SUSPECT_TIMES: u64 = 10;
 
-/// What is remembered of a source. Nothing of one that was never read.
+/// What is remembered of a source. Nothing of one that was never asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
     /// When it was last asked for, whatever came of it but a fault of ours.
@@ -54,13 +54,13 @@ pub enum Decision {
 }
 
 impl Memory {
-    /// When the source is to be read next; never while it is paused. A source that was never read is due at once; a moment that lies ahead of
-    /// `now` counts as now, for clocks jump.
-    pub fn due(&self, source: &Source, now: Timestamp) -> Option<Timestamp> {
+    /// When a source that is read every `interval` is to be read next; never while it is paused. One that was never asked for is due at once; a moment
+    /// that lies ahead of `now` counts as now, for clocks jump.
+    pub fn due(&self, interval: Duration, now: Timestamp) -> Option<Timestamp> {
         match (self.paused, self.tried) {
             (Some(_), _) => None,
             (None, None) => Some(now),
-            (None, Some(tried)) => Some(tried.min(now).plus(source.interval)),
+            (None, Some(tried)) => Some(tried.min(now).plus(interval)),
         }
     }
 
@@ -115,21 +115,8 @@ impl Memory {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use protocol::{Host, ListFormat, ListPath};
-    use std::time::Duration;
 
-    use crate::source::SourceName;
-
-    fn source() -> Source {
-        Source {
-            name: SourceName::parse("a").unwrap(),
-            host: Host::parse("a.example").unwrap(),
-            path: ListPath::parse("/").unwrap(),
-            format: ListFormat::Lines,
-            interval: Duration::from_secs(6 * 3600),
-            names_max: 1000,
-        }
-    }
+    const INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
     fn taken(names: u64) -> Memory {
         Memory::default().after_reading(names, Timestamp(1)).0
@@ -157,9 +144,9 @@ mod tests {
     #[test]
     fn what_is_paused_is_not_read_until_an_operator_says_so() {
         let (paused, _) = taken(10).after_reading(500, Timestamp(2));
-        assert_eq!(paused.due(&source(), Timestamp(i64::MAX)), None);
+        assert_eq!(paused.due(INTERVAL, Timestamp(i64::MAX)), None);
         let resumed = paused.resumed();
-        assert_eq!(resumed.due(&source(), Timestamp(3)), Some(Timestamp(3)));
+        assert_eq!(resumed.due(INTERVAL, Timestamp(3)), Some(Timestamp(3)));
         let (after, decision) = resumed.after_reading(600, Timestamp(4));
         assert_eq!(decision, Decision::Take);
         assert_eq!(after.taken.unwrap().names, 600);
@@ -171,8 +158,8 @@ mod tests {
     fn trouble_is_remembered_and_waits_its_interval_too() {
         let after = taken(10).after_trouble("404".to_owned(), Timestamp(1000));
         assert_eq!(after.taken, taken(10).taken);
-        let due = Timestamp(1000).plus(source().interval);
-        assert_eq!(after.due(&source(), Timestamp(2000)), Some(due));
+        let due = Timestamp(1000).plus(INTERVAL);
+        assert_eq!(after.due(INTERVAL, Timestamp(2000)), Some(due));
         let (after, _) = after.after_reading(11, Timestamp(2000));
         assert_eq!(after.trouble, None);
     }
@@ -180,8 +167,8 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_delays_no_source_beyond_its_interval() {
         let after = Memory::default().after_reading(1, Timestamp(i64::MAX)).0;
-        let due = Timestamp(5).plus(source().interval);
-        assert_eq!(after.due(&source(), Timestamp(5)), Some(due));
+        let due = Timestamp(5).plus(INTERVAL);
+        assert_eq!(after.due(INTERVAL, Timestamp(5)), Some(due));
     }
 
     proptest! {
@@ -200,7 +187,7 @@ mod tests {
                     Decision::Pause(pause) => {
                         prop_assert_eq!((Some(pause.before), pause.names), (before, names));
                         prop_assert_eq!(after.taken.map(|taken| taken.names), before);
-                        prop_assert_eq!(after.due(&source(), Timestamp(i64::MAX)), None);
+                        prop_assert_eq!(after.due(INTERVAL, Timestamp(i64::MAX)), None);
                         break;
                     }
                 }

@@ -1,0 +1,72 @@
+//! A host that publishes lists for others, beside being an instance: for a census that reads public lists on a schedule.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::Table;
+use super::shapes::living;
+use crate::expectation::Expectation;
+use crate::play::Answer;
+
+/// The host.
+pub const HOST: &str = "lists.lab.test";
+
+/// Where it has a list of instances, in the form of the-federation.info.
+pub const PODS_PATH: &str = "/pods.json";
+
+/// Where it has a list of public suffixes, by which everything below [`SUFFIX`] has an owner of its own.
+pub const SUFFIXES_PATH: &str = "/public_suffix_list.dat";
+
+/// A private suffix of its list.
+pub const SUFFIX: &str = "lab-shapes.test";
+
+/// Whom its list of instances names: living personas with empty peers lists.
+pub const PODS: [&str; 10] = [
+    "by-friendica.lab-shapes.test",
+    "by-friendica-old.lab-shapes.test",
+    "by-funkwhale.lab-shapes.test",
+    "by-gotosocial-open.lab-shapes.test",
+    "by-lemmy-017.lab-shapes.test",
+    "by-lemmy-019.lab-shapes.test",
+    "by-mbin.lab-shapes.test",
+    "by-misskey.lab-shapes.test",
+    "by-peertube.lab-shapes.test",
+    "by-piefed.lab-shapes.test",
+];
+
+/// Rules of the two sections: what a whole list has at least, and more.
+const ICANN_RULES: u32 = 7000;
+const PRIVATE_RULES: u32 = 2600;
+
+pub(super) fn add(table: &mut Table) {
+    let pods: Vec<_> = PODS.iter().map(|host| json!({ "host": host })).collect();
+    let play = living(HOST, "mastodon", "4.5.2")
+        .route(PODS_PATH, Answer::json(&json!({ "pods": pods })))
+        .route(SUFFIXES_PATH, Answer::text(suffixes()));
+    table.add(
+        HOST,
+        "Publishes a list of instances and one of public suffixes",
+        &[],
+        Expectation::alive(),
+        play,
+    );
+}
+
+fn suffixes() -> String {
+    let mut text = String::from("// ===BEGIN ICANN DOMAINS===\ntest\n");
+    for number in 0..ICANN_RULES {
+        // Writing to a String can't fail.
+        writeln!(text, "icann{number}").ok();
+    }
+    write!(
+        text,
+        "// ===END ICANN DOMAINS===\n// ===BEGIN PRIVATE DOMAINS===\n{SUFFIX}\n"
+    )
+    .ok();
+    for number in 0..PRIVATE_RULES {
+        writeln!(text, "private{number}.test").ok();
+    }
+    text.push_str("// ===END PRIVATE DOMAINS===\n");
+    text
+}
