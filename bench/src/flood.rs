@@ -5,6 +5,8 @@
 //! The door, the store, groups and the choice of what is due are the census's own; time and verdicts are told to them. No container is started and
 //! nobody is asked: names behind one domain live, as behind a wildcard, and names that are each a domain of their own are not there.
 
+mod memory;
+
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::Path;
@@ -317,20 +319,8 @@ impl Stage {
             self.honest_checks,
             longest.as_secs_f64() / 3600.0,
             naming.as_secs_f64() * 1e6 / named as f64,
-            memory_mb()?,
+            memory::most_mb("self")?,
         )?;
         Ok(())
     }
-}
-
-/// The most memory that this process held.
-fn memory_mb() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib: u64 = line
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .context("VmHWM")?
-        .trim()
-        .parse()?;
-    Ok(kib / 1000)
 }

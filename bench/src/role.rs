@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Role {
     name: &'static str,
-    child: Child,
+    pub(crate) child: Child,
     log: PathBuf,
 }
 

@@ -10,6 +10,7 @@ pub mod expectation;
 pub mod play;
 
 pub mod crowd;
+pub mod farm;
 pub mod personas;
 
 pub mod client;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use lab::crowd::Crowd;
+use lab::farm::Farm;
 use lab::personas::SEED;
 use lab::report::{Found, compare};
 use lab::state_dir::{CA_FILE, NAMES_FILE, Table};
@@ -68,6 +69,9 @@ struct Serve {
     /// Ordinary living instances beside the personas.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=200_000))]
     crowd: u32,
+    /// Names behind one domain that fifty servers tell beside them.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=12_500_000))]
+    farm: u64,
     /// From which the crowd is made.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -130,6 +134,7 @@ async fn run(serve: Serve) -> anyhow::Result<()> {
             .map(str::to_owned)
             .collect(),
         crowd: Crowd::new(serve.crowd, serve.seed),
+        farm: Farm::new(serve.farm),
         names_added: text(&serve.add)?,
         ca_added: text(&serve.add_ca)?,
         state: Some(serve.state),

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 use crate::crowd::Crowd;
+use crate::farm::Farm;
 use crate::http::{self, Then};
 use crate::personas::{Persona, personas_and, some_personas_and};
 use crate::play::{Handshake, Play, Request};
@@ -52,6 +53,8 @@ pub struct Settings {
     pub personas: Vec<String>,
     /// The crowd beside the personas.
     pub crowd: Crowd,
+    /// The farm of invented hosts beside them.
+    pub farm: Farm,
     /// Where the files are written and the requests logged; nowhere when there is none.
     pub state: Option<PathBuf>,
     /// Further lines of the names file, after all others, so that they win.
@@ -68,6 +71,7 @@ impl Default for Settings {
             address: None,
             personas: Vec::new(),
             crowd: Crowd::default(),
+            farm: Farm::default(),
             state: None,
             names_added: String::new(),
             ca_added: String::new(),
@@ -119,6 +123,7 @@ struct Stage {
 struct World {
     stages: HashMap<String, Stage>,
     crowd: Crowd,
+    farm: Farm,
     authority: Authority,
     log: RequestLog,
     /// What all of the crowd does before HTTP.
@@ -150,7 +155,8 @@ impl Lab {
             some_personas_and(&settings.personas, &entrances).map_err(LabError::NoPersona)?
         };
         let authority = Authority::new()?;
-        let names = state_dir::names(&personas, settings.crowd, address) + &settings.names_added;
+        let names = state_dir::names(&personas, settings.crowd, settings.farm, address)
+            + &settings.names_added;
         let ca_pem = authority.pem() + &settings.ca_added;
         let table = Table::new(&personas, settings.crowd, &settings.names_added);
         let log_path = settings
@@ -162,7 +168,7 @@ impl Lab {
         if let Some(dir) = &settings.state {
             state_dir::write(dir, &ca_pem, &table, &names).map_err(failed)?;
         }
-        let world = Arc::new(World::new(personas, settings.crowd, authority, log));
+        let world = Arc::new(World::new(personas, &settings, authority, log));
         let (end, ended) = oneshot::channel();
         Ok(Self {
             address,
@@ -215,7 +221,12 @@ impl Drop for Lab {
 }
 
 impl World {
-    fn new(personas: Vec<Persona>, crowd: Crowd, authority: Authority, log: RequestLog) -> Self {
+    fn new(
+        personas: Vec<Persona>,
+        settings: &Settings,
+        authority: Authority,
+        log: RequestLog,
+    ) -> Self {
         let stages = personas
             .into_iter()
             .map(|persona| {
@@ -228,7 +239,8 @@ impl World {
             .collect();
         Self {
             stages,
-            crowd,
+            crowd: settings.crowd,
+            farm: settings.farm,
             authority,
             log,
             crowd_handshake: Mutex::default(),
@@ -247,6 +259,7 @@ impl World {
                 let checks = stage.checks.load(Ordering::Relaxed);
                 Some(stage.play.during(checks + 1).handshake)
             }
+            None if self.farm.play(name).is_some() => Some(Handshake::Sound),
             None => self.crowd.play(name).map(|_| *self.crowd_handshake()),
         }
     }
@@ -260,10 +273,13 @@ impl World {
                 let checks = stage.checks.load(Ordering::Relaxed);
                 stage.play.during(checks.max(1)).answer(request)
             }
-            None => match self.crowd.play(&request.host) {
-                Some(play) => play.answer(request),
-                None => crate::play::Answer::status(404),
-            },
+            None => {
+                let of_crowd = self.crowd.play(&request.host);
+                let play = of_crowd.or_else(|| self.farm.play(&request.host));
+                play.map_or(crate::play::Answer::status(404), |play| {
+                    play.answer(request)
+                })
+            }
         }
     }
 }

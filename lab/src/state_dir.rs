@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::crowd::Crowd;
+use crate::farm::{self, Farm};
 use crate::personas::Persona;
 use crate::play::Dns;
 
@@ -57,7 +58,7 @@ impl Table {
 }
 
 /// The gateway's names file: a line a name.
-pub(crate) fn names(personas: &[Persona], crowd: Crowd, address: SocketAddr) -> String {
+pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: SocketAddr) -> String {
     let (ip, port) = (address.ip(), address.port());
     let mut text = String::from("# NAME ADDRESS PORT, or NAME and what DNS says instead\n");
     for persona in personas {
@@ -72,7 +73,11 @@ pub(crate) fn names(personas: &[Persona], crowd: Crowd, address: SocketAddr) -> 
         };
         text.push_str(&format!("{} {place}\n", persona.host));
     }
-    for name in crowd.names() {
+    let wildcard = farm
+        .servers()
+        .take(1)
+        .map(|_| format!("*.{}", farm::DOMAIN));
+    for name in crowd.names().chain(farm.servers()).chain(wildcard) {
         text.push_str(&format!("{name} {ip} {port}\n"));
     }
     text
@@ -130,11 +135,13 @@ mod tests {
     fn the_names_file_has_a_line_for_each_name_that_stands_in_it() {
         let crowd = Crowd::new(3, 1);
         let address = SocketAddr::from(([10, 9, 0, 7], 8443));
-        let names = names(&personas(), crowd, address);
+        let names = names(&personas(), crowd, Farm::new(50), address);
         assert!(names.contains("\nseed.lab.test 10.9.0.7 8443\n"));
         assert!(names.contains("\ndns-nxdomain.lab.test nxdomain\n"));
         assert!(names.contains("\nport-closed.lab.test 10.9.0.7 1\n"));
-        assert!(names.ends_with("\nn00003.crowd-1.test 10.9.0.7 8443\n"));
+        assert!(names.contains("\nn00003.crowd-1.test 10.9.0.7 8443\n"));
+        assert!(names.contains("\nsocial.names-49.test 10.9.0.7 8443\n"));
+        assert!(names.ends_with("\n*.farm-of-names.test 10.9.0.7 8443\n"));
         assert!(!names.contains("f000.lab-flood.test"));
     }
 

@@ -1,0 +1,15 @@
+//! How much memory a process held.
+
+use anyhow::{Context as _, Result};
+
+/// The most memory that a process held until now, in megabytes; `process` is its id, or `self`.
+pub(crate) fn most_mb(process: &str) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = line
+        .and_then(|line| line.trim().strip_suffix(" kB"))
+        .context("VmHWM")?
+        .trim()
+        .parse()?;
+    Ok(kib * 1024 / 1_000_000)
+}

@@ -1,0 +1,77 @@
+//! A farm of invented hosts behind one domain, as wildcard DNS makes them, and the servers that name them all.
+//!
+//! All live: whoever asks one of them is answered as by any other instance. What they are good for is to show what they cost a census.
+
+use crate::personas::shapes::{PEERS_PATH, flat, living, long_list};
+use crate::play::Play;
+
+/// The domain below which the hosts lie.
+pub const DOMAIN: &str = "farm-of-names.test";
+
+/// The servers, each below a registered domain of its own.
+pub const SERVERS: u32 = 50;
+
+/// Most names: a census takes 250 000 of one list.
+pub const NAMES_MAX: u64 = 12_500_000;
+
+/// A farm: how many names its servers tell, in equal parts. None without names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Farm {
+    names: u64,
+}
+
+impl Farm {
+    /// A farm of `names`, at most [`NAMES_MAX`].
+    pub fn new(names: u64) -> Self {
+        Self {
+            names: names.min(NAMES_MAX),
+        }
+    }
+
+    /// The servers' names.
+    pub fn servers(self) -> impl Iterator<Item = String> {
+        let servers = if self.names == 0 { 0 } else { SERVERS };
+        (0..servers).map(server)
+    }
+
+    /// What a server, or a host of the farm, does; none for any other name.
+    pub fn play(self, host: &str) -> Option<Play> {
+        if self.names == 0 {
+            return None;
+        }
+        if host
+            .strip_suffix(DOMAIN)
+            .is_some_and(|rest| rest.ends_with('.'))
+        {
+            let play = living(host, "mastodon", "4.5.2");
+            return Some(play.route(PEERS_PATH, flat::<&str>(&[])));
+        }
+        let number = (0..SERVERS).find(|number| server(*number) == host)?;
+        let each = self.names / u64::from(SERVERS);
+        let first = u64::from(number) * each;
+        let list = long_list(each, move |n| format!("h{:08}.{DOMAIN}", first + n));
+        Some(living(host, "mastodon", "4.5.2").route(PEERS_PATH, list))
+    }
+}
+
+fn server(number: u32) -> String {
+    format!("social.names-{number:02}.test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_belongs_to_the_farm_plays_and_nobody_else() {
+        let farm = Farm::new(1000);
+        assert_eq!(farm.servers().count(), 50);
+        assert!(farm.servers().all(|name| farm.play(&name).is_some()));
+        assert!(farm.play("anything.farm-of-names.test").is_some());
+        for name in [DOMAIN, "xfarm-of-names.test", "social.names-50.test"] {
+            assert!(farm.play(name).is_none(), "{name}");
+        }
+        assert_eq!(Farm::default().servers().count(), 0);
+        assert!(Farm::default().play("a.farm-of-names.test").is_none());
+    }
+}
