@@ -109,10 +109,18 @@ impl Beside {
         let complaint: String = connection
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
             .map_err(damaged)?;
-        if complaint == "ok" {
+        if complaint != "ok" {
+            return Err(CopyError::Damaged(complaint));
+        }
+        // SQLite reads what is missing of the last page as zeros, and complains only when something else stood there.
+        let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let pages = number("PRAGMA page_count").map_err(damaged)?;
+        let page_bytes = number("PRAGMA page_size").map_err(damaged)?;
+        let metadata = self.file.metadata().map_err(CopyError::Stream)?;
+        if u64::try_from(pages.saturating_mul(page_bytes)) == Ok(metadata.len()) {
             Ok(version)
         } else {
-            Err(CopyError::Damaged(complaint))
+            Err(CopyError::Damaged("its last page is cut off".to_owned()))
         }
     }
 
