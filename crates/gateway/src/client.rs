@@ -14,12 +14,15 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::control::{Account, Answer, Deferral, Family, Request, Status, Texts, Wish};
+use crate::control::{Account, Answer, Deferral, Family, Request, Status, Texts, Wildcard, Wish};
 use crate::lines::{self, LineError};
 use crate::text::TextName;
 
 /// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Longest wait for what made-up names lead to: the gateway's wait for its turns, its times for DNS, and room for settings that stretch these.
+pub const WILDCARD_TIME_MAX: Duration = Duration::from_mins(3);
 
 /// Longest wait for any other answer: the gateway has it at hand.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -63,6 +66,22 @@ pub enum Looked {
     /// What DNS said.
     Answered(Texts),
     /// Out of turn, or too many at once.
+    Deferred {
+        /// Why.
+        why: Deferral,
+        /// How long to wait at least.
+        retry_after: Duration,
+    },
+    /// We have no network at all.
+    Offline,
+}
+
+/// What came of looking whether any name below a domain resolves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookedBelow {
+    /// What DNS said.
+    Answered(Wildcard),
+    /// Out of turn, or our own resolver does not answer.
     Deferred {
         /// Why.
         why: Deferral,
@@ -171,7 +190,7 @@ impl GatewayClient {
             }),
             Answer::Offline {} => Ok(Opened::Offline),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
-            Answer::Account(_) | Answer::Status(_) | Answer::Txt(_) => {
+            Answer::Account(_) | Answer::Status(_) | Answer::Txt(_) | Answer::Wildcard(_) => {
                 Err(ClientError::Protocol(None))
             }
         }
@@ -191,7 +210,8 @@ impl GatewayClient {
             | Answer::Deferred { .. }
             | Answer::Offline {}
             | Answer::Account(_)
-            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
+            | Answer::Txt(_)
+            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
         }
     }
 
@@ -216,7 +236,34 @@ impl GatewayClient {
             Answer::Ready { .. }
             | Answer::Unreachable { .. }
             | Answer::Account(_)
-            | Answer::Status(_) => Err(ClientError::Protocol(None)),
+            | Answer::Status(_)
+            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
+        }
+    }
+
+    /// Looks whether any name below the registered domain `domain` resolves, by names that the gateway makes up.
+    ///
+    /// # Errors
+    /// When the gateway failed us.
+    pub async fn wildcard(&self, domain: Host) -> Result<LookedBelow, ClientError> {
+        let request = Request::Wildcard { domain };
+        let (_, _, answer) = self.ask(&request, WILDCARD_TIME_MAX).await?;
+        match answer {
+            Answer::Wildcard(wildcard) => Ok(LookedBelow::Answered(wildcard)),
+            Answer::Deferred {
+                why,
+                retry_after_ms,
+            } => Ok(LookedBelow::Deferred {
+                why,
+                retry_after: Duration::from_millis(retry_after_ms),
+            }),
+            Answer::Offline {} => Ok(LookedBelow::Offline),
+            Answer::Refused { message } => Err(ClientError::Refused(message)),
+            Answer::Ready { .. }
+            | Answer::Unreachable { .. }
+            | Answer::Account(_)
+            | Answer::Status(_)
+            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
         }
     }
 
@@ -264,7 +311,8 @@ impl Egress {
             | Answer::Deferred { .. }
             | Answer::Offline {}
             | Answer::Status(_)
-            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
+            | Answer::Txt(_)
+            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
         }
     }
 }

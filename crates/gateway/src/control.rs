@@ -47,6 +47,11 @@ pub enum Request {
         /// The registered domain of the name's owner, by which these look-ups are paced: the name lies below it.
         group: String,
     },
+    /// Whether any name below `domain` resolves. On a connection of its own. The gateway itself makes up the names that it looks up.
+    Wildcard {
+        /// A registered domain, by which these look-ups are paced.
+        domain: Host,
+    },
 }
 
 /// What a way should show to work, where the host allows it. It changes nothing of the paces nor of which addresses are dialled at all.
@@ -103,6 +108,8 @@ pub enum Answer {
     Status(Status),
     /// What DNS said of a name's TXT records.
     Txt(Texts),
+    /// What DNS said of made-up names.
+    Wildcard(Wildcard),
     /// Our own mistake, never the host's: the request was not understood or came out of order, and the connection ends; or this machine could
     /// not make an egress, its disk being full for instance.
     Refused {
@@ -129,6 +136,35 @@ pub enum Texts {
     ServerFailed {},
     /// Nobody answered in time.
     TimedOut {},
+}
+
+/// What DNS said of two made-up names below a domain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Wildcard {
+    /// Both have addresses, and they share one at least.
+    SamePlace {},
+    /// Both have addresses, and share none.
+    Apart {},
+    /// One has none.
+    No {},
+    /// It could not be found out, and that lies with the domain.
+    Unknown {
+        /// Why.
+        why: WildcardTrouble,
+    },
+}
+
+/// Why it could not be found out whether any name below a domain resolves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WildcardTrouble {
+    /// SERVFAIL, or another code that is no answer, while others are answered.
+    ServerFailed,
+    /// Nobody answered in time, while others are answered.
+    TimedOut,
+    /// The domain has no room for a made-up label.
+    NameTooLong,
 }
 
 /// Why an open has to wait.

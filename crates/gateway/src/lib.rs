@@ -34,8 +34,9 @@ pub mod names_file;
 pub mod pace;
 pub mod resolve;
 pub mod text;
+mod wildcard;
 
-pub use client::{ClientError, Egress, GatewayClient, Looked, Opened};
+pub use client::{ClientError, Egress, GatewayClient, Looked, LookedBelow, Opened};
 pub use lines::LineError;
 pub use serve::{GatewayError, serve};
 pub use settings::{BudgetLimits, Paces, Settings, SettingsError};

@@ -148,9 +148,7 @@ async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, b
                 return Err(Answer::Offline {});
             }
             tracing::debug!(host = %wanted.host, detail, "DNS failed");
-            let divisor = shared.settings.pace_divisor;
-            let retry = DNS_RETRY.checked_div(divisor).unwrap_or(DNS_RETRY);
-            Err(deferred(Deferral::Dns, retry))
+            Err(dns_failed(shared))
         }
         Resolution::Broken { detail } => {
             if has_no_family(shared) {
@@ -215,7 +213,15 @@ fn without_route(shared: &Shared) -> Answer {
     }
 }
 
-fn has_no_family(shared: &Shared) -> bool {
+/// The answer to one whose name can't be judged now: DNS failed.
+pub(crate) fn dns_failed(shared: &Shared) -> Answer {
+    let divisor = shared.settings.pace_divisor;
+    let retry = DNS_RETRY.checked_div(divisor).unwrap_or(DNS_RETRY);
+    deferred(Deferral::Dns, retry)
+}
+
+/// Whether this machine has no network at all.
+pub(crate) fn has_no_family(shared: &Shared) -> bool {
     family::families(shared.routes.as_ref(), shared.horizon()).is_empty()
 }
 

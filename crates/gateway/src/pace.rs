@@ -111,6 +111,22 @@ impl Pace {
         Ok(())
     }
 
+    /// As [`Self::charge_group`], for one who comes back by itself: nothing is promised.
+    ///
+    /// # Errors
+    /// When the group was looked up less than its pace ago: nothing is charged then.
+    pub fn charge_group_unpromised(&mut self, group: &str, now: Instant) -> Result<(), Late> {
+        let retry_after = self.groups.wait(group, self.paces.group, now);
+        if !retry_after.is_zero() {
+            return Err(Late {
+                why: Deferral::GroupPace,
+                retry_after,
+            });
+        }
+        self.groups.note(group.into(), now);
+        Ok(())
+    }
+
     /// Chooses the first candidate whose address and block are in turn, or were charged by this open before, and charges them and a dial slot.
     ///
     /// - `Some(turn)` when there is one

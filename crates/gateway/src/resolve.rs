@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::names_file::{Entry, NamesFile};
 use crate::settings::Settings;
 
+pub mod once;
 pub mod text;
 
 /// Names remembered with their answer; with the daily rhythm of checks a cache serves retries, not the next day.

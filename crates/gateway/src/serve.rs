@@ -30,6 +30,7 @@ use crate::resolve::{Resolver, ResolverError};
 use crate::settings::{Settings, SettingsError};
 use crate::text;
 use crate::trouble::Trouble;
+use crate::wildcard;
 
 /// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
 pub const CONTROL_SPARE: usize = 32;
@@ -352,9 +353,22 @@ async fn answer_first(
             };
             say(writer, &answer).await
         }
-        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Asked::Texts) => {
+        (
+            Request::Status {}
+            | Request::Close { .. }
+            | Request::Open { .. }
+            | Request::Wildcard { .. },
+            Asked::Texts,
+        ) => {
             let message = "only texts are answered here".to_owned();
             say(writer, &Answer::Refused { message }).await
+        }
+        (Request::Wildcard { domain }, Asked::Anything) => {
+            let answer = tokio::select! {
+                answer = wildcard::look_up(shared, &domain) => answer,
+                () = lines::gone(reader) => return Err(LineError::Ended),
+            };
+            say(writer, &answer).await
         }
         (Request::Status {}, Asked::Anything) => {
             say(writer, &Answer::Status(shared.status())).await
@@ -436,7 +450,10 @@ async fn hold_open(
             }
             say(writer, &Answer::Account(account)).await
         }
-        Request::Open { .. } | Request::Status {} | Request::Txt { .. } => {
+        Request::Open { .. }
+        | Request::Status {}
+        | Request::Txt { .. }
+        | Request::Wildcard { .. } => {
             let message = "only `close` may follow `open`".to_owned();
             say(writer, &Answer::Refused { message }).await
         }

@@ -8,6 +8,7 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
+mod once;
 mod texts;
 
 /// What the test's DNS server answers to a name and type; `None` is silence.

@@ -14,3 +14,5 @@ mod rig;
 mod texts;
 #[cfg(test)]
 mod way;
+#[cfg(test)]
+mod wildcards;

@@ -22,7 +22,7 @@ const NAMES: usize = 1_500;
 const GROUP_PACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-struct Everywhere;
+pub(crate) struct Everywhere;
 
 impl Routes for Everywhere {
     fn reaches(&self, _address: IpAddr) -> bool {
@@ -31,13 +31,20 @@ impl Routes for Everywhere {
 }
 
 /// A DNS server that knows no name, or leads all to one address, and remembers who was asked for when.
-struct NameServer {
-    address: SocketAddr,
-    asked: Arc<Mutex<BTreeMap<String, Vec<Instant>>>>,
+pub(crate) struct NameServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) asked: Arc<Mutex<BTreeMap<String, Vec<Instant>>>>,
 }
 
 impl NameServer {
     async fn start(leads_to: Option<Ipv4Addr>) -> Self {
+        Self::start_by(move |_name| leads_to).await
+    }
+
+    /// One that leads each name where `leads_to` says; one that it leads nowhere is not there.
+    pub(crate) async fn start_by(
+        leads_to: impl Fn(&str) -> Option<Ipv4Addr> + Send + 'static,
+    ) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(BTreeMap::<_, Vec<_>>::new()));
@@ -47,6 +54,7 @@ impl NameServer {
             while let Ok((read, from)) = socket.recv_from(&mut buffer).await {
                 let query = Message::from_vec(&buffer[..read]).unwrap();
                 let question = query.queries[0].clone();
+                let leads_to = leads_to(&question.name().to_ascii());
                 seen.lock()
                     .unwrap()
                     .entry(question.name().to_ascii())
