@@ -3,6 +3,8 @@
 //! In: hosts without a group; the operator's decisions. Out: grouped hosts, a portion at a time in the background; decisions in the database; both in
 //! words. Refused: a domain that is no registered domain, a reason that is none.
 
+pub mod wildcards;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,9 +183,10 @@ pub fn in_words(stored: &StoredGroup) -> String {
         String::new()
     };
     format!(
-        "{}{held_back}{}",
+        "{}{held_back}{}{}",
         count(stored.group.hosts),
-        decided_words(stored)
+        decided_words(stored),
+        wildcards::in_words(&stored.wildcard)
     )
 }
 

@@ -46,6 +46,31 @@ impl Decision {
     }
 }
 
+/// What made-up names below a group's domain showed, for whoever decides about it. It decides nothing by itself: honest owners have wildcards too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wildcard {
+    /// A made-up name has no address.
+    No,
+    /// Two of them have an address in common.
+    SamePlace,
+    /// Two of them have addresses, and none in common.
+    Apart,
+}
+
+impl Wildcard {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::No, Self::SamePlace, Self::Apart];
+
+    /// Its word, in the database and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::SamePlace => "same_place",
+            Self::Apart => "apart",
+        }
+    }
+}
+
 /// What is known of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {

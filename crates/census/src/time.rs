@@ -144,6 +144,16 @@ impl Calendar {
         self.days(365)
     }
 
+    /// How long it counts as known whether any name below a held group's domain resolves: 7 d.
+    pub fn wildcard_known_for(self) -> Duration {
+        self.days(7)
+    }
+
+    /// Until that is looked at again after the domain's DNS failed: 1 d.
+    pub fn wildcard_again(self) -> Duration {
+        self.days(1)
+    }
+
     /// The longest interval that any rule can give: four weeks with all of their jitter, and a `Retry-After`. Due times further away come from a
     /// clock that jumped.
     pub fn longest(self) -> Duration {
@@ -193,6 +203,8 @@ mod tests {
         check(|_| calendar.unlisted_after(), 14 * 1440, 14 * 1440);
         check(|_| calendar.refused_extra_max(), 1440, 1440);
         check(|_| calendar.forgotten_after(), 365 * 1440, 365 * 1440);
+        check(|_| calendar.wildcard_known_for(), 7 * 1440, 7 * 1440);
+        check(|_| calendar.wildcard_again(), 1440, 1440);
         check(|_| calendar.longest(), 738 * 60, 738 * 60);
     }
 

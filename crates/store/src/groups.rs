@@ -1,10 +1,11 @@
 //! The tables `groups`, `grouping` and `group_decisions`: hosts by registered domain, and what the operator decided about whole domains.
 //!
-//! In: hosts without a group, decisions. Out: groups with their sizes, which triggers keep true. Refused: nothing; decisions are never changed.
+//! In: hosts without a group, decisions, what made-up names show. Out: groups with their sizes, which triggers keep true. Refused: nothing; decisions are never changed.
 //!
 //! Only the census knows the list of public suffixes, so it hands in the rule for names; a portion of hosts is grouped by one request.
 
 mod decide;
+pub(crate) mod wildcard;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::StoreError;
 use crate::hosts::row::HostRow;
 use crate::reader::Reader;
 use crate::writer::Writer;
+pub use wildcard::WildcardLook;
 
 /// Hosts grouped by one request: some milliseconds, so that the writer is not held up.
 const PORTION_MAX: u32 = 500;
@@ -38,6 +40,8 @@ pub struct StoredGroup {
     pub decided_at: Option<Timestamp>,
     /// Of its hosts, those that came in, or had never lived, when it was over the threshold.
     pub held_back: u64,
+    /// Whether any name below it resolves, as far as that was looked at.
+    pub wildcard: WildcardLook,
 }
 
 /// A decision about a group.
@@ -82,6 +86,7 @@ const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts >
 macro_rules! columns {
     () => {
         "id, domain, hosts, is_over, decision, a_day, reason, decided_at, asked_since, asked, \
+         wildcard, wildcard_at, wildcard_tried, wildcard_trouble, \
          (SELECT count(*) FROM hosts WHERE group_id = groups.id AND held_back = 1) AS held_back"
     };
 }
@@ -321,6 +326,7 @@ fn stored(row: &Row<'_>) -> Result<StoredGroup, StoreError> {
         reason: row.get("reason")?,
         decided_at: row.get::<_, Option<i64>>("decided_at")?.map(Timestamp),
         held_back: unsigned(row.get("held_back")?),
+        wildcard: wildcard::columns(row)?,
     })
 }
 

@@ -26,7 +26,7 @@ pub use backup::{Copied, Restored, backup, backup_into, restore};
 pub use census::state::StateName;
 pub use dumps::DumpRecord;
 pub use error::{CopyError, OpenError, StoreError};
-pub use groups::{Decided, HeldCounts, StoredGroup};
+pub use groups::{Decided, HeldCounts, StoredGroup, WildcardLook};
 pub use hosts::add::{AddedAs, Candidate};
 pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};

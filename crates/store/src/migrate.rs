@@ -10,6 +10,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../migrations/0002_admission.sql")),
     M::up(include_str!("../../../migrations/0003_groups.sql")),
     M::up(include_str!("../../../migrations/0004_sources.sql")),
+    M::up(include_str!("../../../migrations/0005_wildcards.sql")),
 ];
 
 /// The schema of this program.

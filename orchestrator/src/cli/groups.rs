@@ -66,6 +66,14 @@ struct Shown {
     a_day: Option<u32>,
     reason: Option<String>,
     decided_at: Option<String>,
+    /// `no`, `same_place` or `apart`, by what made-up names below it showed last; null before.
+    wildcard: Option<&'static str>,
+    /// When they showed that.
+    wildcard_at: Option<String>,
+    /// When they were looked up last.
+    wildcard_tried: Option<String>,
+    /// Why they showed nothing the last time.
+    wildcard_trouble: Option<String>,
 }
 
 pub(super) async fn obey(command: Groups, config: &Config) -> anyhow::Result<u8> {
@@ -140,6 +148,10 @@ impl From<StoredGroup> for Shown {
             },
             reason: stored.reason,
             decided_at: stored.decided_at.map(rfc3339),
+            wildcard: stored.wildcard.found.map(|(found, _)| found.as_str()),
+            wildcard_at: stored.wildcard.found.map(|(_, at)| rfc3339(at)),
+            wildcard_tried: stored.wildcard.tried.map(rfc3339),
+            wildcard_trouble: stored.wildcard.trouble,
             domain: stored.domain,
         }
     }

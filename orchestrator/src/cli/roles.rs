@@ -45,6 +45,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     };
     let waiting = door::keep(tools.clone(), shutdown.clone());
     let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
+    let wildcards = groups::wildcards::keep(tools.clone(), shutdown.clone());
     let lists = source::keep::keep(
         tools.clone(),
         sources,
@@ -68,6 +69,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         intake,
         waiting,
         grouped,
+        wildcards,
         lists,
         reloads,
         daemon.run(shutdown.clone())

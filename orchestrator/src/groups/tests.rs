@@ -1,4 +1,5 @@
-use census::group::Group;
+use census::group::{Group, Wildcard};
+use store::WildcardLook;
 
 use super::*;
 
@@ -36,6 +37,7 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
         reason: None,
         decided_at: None,
         held_back: 399,
+        wildcard: WildcardLook::default(),
     };
     assert_eq!(
         in_words(&stored),
@@ -47,5 +49,10 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
     assert_eq!(
         in_words(&stored),
         "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster"
+    );
+    stored.wildcard.found = Some((Wildcard::SamePlace, Timestamp(1000)));
+    assert_eq!(
+        in_words(&stored),
+        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster; any name below it resolves to the same place (wildcard DNS, looked at 1970-01-01T00:00:01Z)"
     );
 }

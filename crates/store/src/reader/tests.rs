@@ -204,6 +204,10 @@ fn every_query_about_groups_uses_its_index() {
         ],
     );
     check(
+        groups::wildcard::NOT_LOOKED_AT,
+        &["SEARCH groups USING INDEX groups_over (decision=?)"],
+    );
+    check(
         groups::UNGROUPED,
         &["SEARCH hosts USING INDEX hosts_ungrouped (id>?)"],
     );

@@ -110,15 +110,15 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
-    assert_eq!(version(&path(&dir)), 6);
+    assert_eq!(version(&path(&dir)), 7);
     assert_eq!(rows(&path(&dir), ROW), before);
     assert_eq!(
         rows(&path(&dir), "colour"),
         vec!["blue"; HOSTS],
         "not every step was taken"
     );
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-4"]);
-    let copy = place(&path(&dir), 4);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-5"]);
+    let copy = place(&path(&dir), 5);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
     // The version before opens it, and finds everything.
@@ -153,7 +153,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     }
     store.close();
     let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
-    let before = (bytes(""), bytes("-wal"), bytes(".schema-4"));
+    let before = (bytes(""), bytes("-wal"), bytes(".schema-5"));
     assert!(!before.1.is_empty());
 
     let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
@@ -161,16 +161,16 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     assert!(
         matches!(
             &refused,
-            OpenError::Newer { found: 6, known: 4, copy: Some(copy), .. } if *copy == place(&path(&other), 4)
+            OpenError::Newer { found: 7, known: 5, copy: Some(copy), .. } if *copy == place(&path(&other), 5)
         ),
         "{refused:?}"
     );
-    assert!(said.contains("census.db.schema-4"), "{said}");
+    assert!(said.contains("census.db.schema-5"), "{said}");
     assert!(matches!(
         open_read_only_tuned(&path(&other), &SCHEMA),
         Err(OpenError::Newer { .. })
     ));
-    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-4")));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-5")));
     // And the newer program goes on with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
@@ -185,25 +185,25 @@ async fn a_reader_of_a_newer_program_does_not_migrate() {
         matches!(
             refused,
             OpenError::Older {
-                found: 4,
-                known: 6,
+                found: 5,
+                known: 7,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 4);
-    assert!(!place(&path(&dir), 4).exists());
+    assert_eq!(version(&path(&dir)), 5);
+    assert!(!place(&path(&dir), 5).exists());
 }
 
 #[tokio::test]
 async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
     // The moment, and the schema that the crash leaves.
     for (moment, left) in [
-        ("Copied", 4),
-        ("Kept", 4),
-        ("in the last step", 4),
-        ("Migrated", 6),
+        ("Copied", 5),
+        ("Kept", 5),
+        ("in the last step", 5),
+        ("Migrated", 7),
     ] {
         let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         older_census(&path(&dir)).await;
@@ -218,17 +218,17 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
 
         assert_eq!(version(&path(&after)), left, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
-        let copy = place(&path(&after), 4);
+        let copy = place(&path(&after), 5);
         assert_eq!(copy.exists(), moment != "Copied", "{moment}");
 
         open_tuned(&path(&after), newer()).unwrap().close();
-        assert_eq!(version(&path(&after)), 6, "{moment}");
+        assert_eq!(version(&path(&after)), 7, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
         // The copy of where the upgrade began is there whatever happened; nothing half-made is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
-        assert_eq!(version(&copy), 4, "{moment}");
-        assert_eq!(names(&after), ["census.db", "census.db.schema-4"]);
+        assert_eq!(version(&copy), 5, "{moment}");
+        assert_eq!(names(&after), ["census.db", "census.db.schema-5"]);
     }
 }
 
@@ -253,7 +253,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "{refused:?}"
         );
         assert_eq!(rows(&path(&dir), ROW), before);
-        assert_eq!(rows(&place(&path(&dir), 4), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), 5), ROW), before);
     }
     // The version before goes on as if nothing had been.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
@@ -264,14 +264,14 @@ async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     // A directory in the copy's place, whoever runs the test.
-    std::fs::create_dir(place(&path(&dir), 4)).unwrap();
+    std::fs::create_dir(place(&path(&dir), 5)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(
-        matches!(refused, OpenError::Copy { from: 4, to: 6, .. }),
+        matches!(refused, OpenError::Copy { from: 5, to: 7, .. }),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 4);
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-4"]);
+    assert_eq!(version(&path(&dir)), 5);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-5"]);
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn copies_of_the_last_two_schemas_are_kept() {
             .collect::<Vec<_>>()
     };
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
-    for steps in 1..=6 {
+    for steps in 1..=4 {
         let further = (0..steps)
             .map(|n| M::up(format!("CREATE TABLE t{n} (id INTEGER PRIMARY KEY)").leak()))
             .collect();
@@ -295,8 +295,8 @@ async fn copies_of_the_last_two_schemas_are_kept() {
         open_tuned(&path(&dir), tuning).unwrap().close();
         assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
     }
-    assert_eq!(copies(&dir), ["census.db.schema-6", "census.db.schema-7"]);
-    assert_eq!(usable_copy(&path(&dir), 6), Some(place(&path(&dir), 6)));
+    assert_eq!(copies(&dir), ["census.db.schema-7", "census.db.schema-8"]);
+    assert_eq!(usable_copy(&path(&dir), 7), Some(place(&path(&dir), 7)));
     assert_eq!(usable_copy(&path(&dir), 6), None);
 }
 
@@ -370,4 +370,44 @@ async fn a_census_of_before_the_groups_is_grouped_and_whoever_lived_keeps_its_pl
         store.reader().unwrap().damage().unwrap(),
         Vec::<String>::new()
     );
+}
+
+/// A census of before the look at wildcards: every group that is held is looked at, and nothing is known of it yet.
+#[tokio::test]
+async fn a_census_of_before_the_wildcards_keeps_its_groups_and_decisions() {
+    let dir = TempDir::new().unwrap();
+    let connection = Connection::open(path(&dir)).unwrap();
+    for step in [
+        include_str!("../../../../migrations/0001_hosts.sql"),
+        include_str!("../../../../migrations/0002_admission.sql"),
+        include_str!("../../../../migrations/0003_groups.sql"),
+        include_str!("../../../../migrations/0004_sources.sql"),
+        "INSERT INTO groups (domain) VALUES ('farm.example');
+         INSERT INTO groups (domain, decision, reason, decided_at) VALUES ('hoster.example', 'allow', 'a hoster', 1);
+         PRAGMA user_version = 4",
+    ] {
+        connection.execute_batch(step).unwrap();
+    }
+    for n in 0..24 {
+        let domain = ["farm", "hoster"][n % 2];
+        connection
+            .execute_batch(&format!(
+                "INSERT INTO hosts (name, state, since, first_seen, due, group_id) \
+                 SELECT 'n{n}.' || domain, 'discovered', 1, 1, 1, id FROM groups WHERE domain = '{domain}.example'"
+            ))
+            .unwrap();
+    }
+    drop(connection);
+    let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
+    assert_eq!(version(&place(&path(&dir), 4)), 4);
+    let calendar = census::time::Calendar::REAL;
+    let writer = store.writer();
+    let due = writer.groups_not_looked_at(Timestamp(2), calendar, 10);
+    assert_eq!(due.await.unwrap(), ["farm.example"]);
+    let reader = store.reader().unwrap();
+    let hoster = reader.group("hoster.example").unwrap().unwrap();
+    assert_eq!(hoster.reason.as_deref(), Some("a hoster"));
+    assert_eq!(hoster.wildcard, crate::WildcardLook::default());
+    assert_eq!(reader.held().unwrap().groups, 1);
+    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
 }
