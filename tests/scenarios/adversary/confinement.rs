@@ -256,9 +256,15 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
 
     // Ended on request, whatever they ignore.
     for (id, task) in [stays, beside] {
-        assert!(starter.launcher.kill(&id).await?, "{id} runs");
+        let was_there = starter.launcher.kill(&id).await?;
         let ended = task.await??;
-        assert_eq!(ended.end.killed, Some(Killed::Asked), "{:?}", ended.end);
+        assert_eq!(
+            (was_there, ended.end.killed),
+            (true, Some(Killed::Asked)),
+            "{id}: {:?}, after {:?}",
+            ended.end,
+            ended.stdout
+        );
         attempts.extend(ended.attempts);
     }
     note(
