@@ -1,15 +1,15 @@
-//! List mode: one public list of one host, instead of a check.
+//! List mode: one public list of one host, or the proof that a host has of what it wants, instead of a check.
 //!
-//! In: a fetcher and the order for a list. Out: `hello`, names as `peers` lines or the lines of a suffix list, then `listed` or `unlisted`, and
-//! `done`. Refused: what robots.txt forbids; redirects to another host, which are told and not followed; pages for people; everything over the
-//! bounds. An element that is no name is counted. Nothing here judges the host.
+//! In: a fetcher and the order for a list. Out: `hello`, names as `peers` lines or the lines of a suffix list or a proof, then `listed` or
+//! `unlisted`, and `done`. Refused: what robots.txt forbids; redirects to another host, which are told and not followed; pages for people;
+//! everything over the bounds. An element that is no name is counted. Nothing here judges the host.
 
 mod csv;
 mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod suffixes;
 mod text;
+mod verbatim;
 
 use protocol::{Event, ListFormat, ListOrder, ListOutcome, UnlistedReason, limits};
 
@@ -19,7 +19,7 @@ use crate::fetch::{Accept, Body, Failure, Fetcher};
 use crate::peers::feed::{Streamed, stream};
 use crate::peers::sink::{Closed, Sink};
 use format::read_names;
-use suffixes::{TextSink, read_suffixes};
+use verbatim::{TextSink, read_text};
 
 /// Why what was read is no list of its format. What there is to tell of it, its elements, is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,9 @@ async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
     let mut ask = ask.map_err(|_no_url| unlisted(UnlistedReason::NotAList, None, None))?;
     ask.accept = match order.format {
         ListFormat::Json | ListFormat::Ndjson => Accept::Json,
-        ListFormat::Lines | ListFormat::Csv | ListFormat::Suffixes => Accept::Text,
+        ListFormat::Lines | ListFormat::Csv | ListFormat::Suffixes | ListFormat::Proof => {
+            Accept::Text
+        }
     };
     let answer = fetcher.get(ask).await.map_err(of_failure)?;
     if answer.status != 200 || answer.challenge {
@@ -74,7 +76,31 @@ async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
     if answer.is_html {
         return Err(unlisted(UnlistedReason::NotAList, None, None));
     }
-    answer.body(fetcher.limits().list_bytes).map_err(of_failure)
+    let bytes_max = body_bytes_max(order.format, fetcher.limits().list_bytes);
+    answer.body(bytes_max).map_err(of_failure)
+}
+
+/// Most decoded bytes of a body that are read: a whole list's, but no more of a proof than could be taken.
+fn body_bytes_max(format: ListFormat, list_bytes: u64) -> u64 {
+    match format {
+        ListFormat::Proof => {
+            list_bytes.min(u64::try_from(limits::PROOF_TEXT_BYTES_MAX).unwrap_or(u64::MAX))
+        }
+        ListFormat::Lines
+        | ListFormat::Json
+        | ListFormat::Ndjson
+        | ListFormat::Csv
+        | ListFormat::Suffixes => list_bytes,
+    }
+}
+
+/// Most bytes of text that are handed on, their ends included, where it is text that is wanted and not names.
+fn text_bytes_max(format: ListFormat) -> Option<usize> {
+    match format {
+        ListFormat::Suffixes => Some(limits::SUFFIX_TEXT_BYTES_MAX),
+        ListFormat::Proof => Some(limits::PROOF_TEXT_BYTES_MAX),
+        ListFormat::Lines | ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => None,
+    }
 }
 
 /// Reads the body to its end or to a bound; gives the emitter back and the event that ends the list.
@@ -85,9 +111,9 @@ async fn read(
     order: &ListOrder,
 ) -> Result<(Emitter, Event), Fault> {
     let format = order.format;
-    let (closed, fed, read) = if format == ListFormat::Suffixes {
-        let sink = TextSink::new(emitter);
-        let streamed = stream(body, sink, read_suffixes).await;
+    let (closed, fed, read) = if let Some(bytes_max) = text_bytes_max(format) {
+        let sink = TextSink::new(emitter, bytes_max);
+        let streamed = stream(body, sink, read_text).await;
         let Streamed { sink, fed, read } = streamed.ok_or(Fault::ReaderLost)?;
         (sink.close()?, fed, read)
     } else {

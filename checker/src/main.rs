@@ -65,7 +65,7 @@ struct Arguments {
     #[arg(long, value_name = "PATH", requires_all = ["direct", "format"], conflicts_with = "no_peers")]
     list: Option<ListPath>,
 
-    /// How that list is written: lines, json, ndjson, csv or suffixes.
+    /// How that list is written: lines, json, ndjson, csv or suffixes; or that it is a host's proof: proof.
     #[arg(long, value_name = "FORMAT", requires = "list")]
     format: Option<ListFormat>,
 

@@ -1,12 +1,12 @@
 //! A public list in every format as a stream: how it is cut changes nothing, what comes before a break is kept, half a name never becomes another
-//! one, only names or a suffix list's lines come out, and a plain reader finds the same.
+//! one, only names or a text's lines come out, and a plain reader finds the same.
 #![no_main]
 
 use checker::list::fuzzing::{End, Reading, read};
 use checker::peers::peer_name;
 use fuzz::{is_canonical, pieces};
 use libfuzzer_sys::fuzz_target;
-use protocol::limits::LINE_BYTES_MAX;
+use protocol::limits::{LINE_BYTES_MAX, PROOF_TEXT_BYTES_MAX};
 use protocol::{Event, Host, ListFormat};
 
 /// Few enough that the bound is reached.
@@ -41,16 +41,21 @@ fn told(reading: &Reading, format: ListFormat) -> Vec<String> {
         let event: Event = serde_json::from_slice(line).expect("an event");
         assert!(event.is_within_bounds());
         match event {
-            Event::Peers { hosts } if format != ListFormat::Suffixes => {
+            Event::Peers { hosts } if !is_text(format) => {
                 hosts.iter().for_each(is_canonical);
                 all.extend(hosts.iter().map(Host::to_string));
             }
-            Event::SuffixLines { lines } if format == ListFormat::Suffixes => all.extend(lines),
+            Event::SuffixLines { lines } if is_text(format) => all.extend(lines),
             other => panic!("a list makes it say {other:?}"),
         }
     }
-    assert!(format == ListFormat::Suffixes || all.len() as u64 <= NAMES_MAX);
+    assert!(is_text(format) || all.len() as u64 <= NAMES_MAX);
     all
+}
+
+/// Whether lines are wanted, and not names.
+fn is_text(format: ListFormat) -> bool {
+    matches!(format, ListFormat::Suffixes | ListFormat::Proof)
 }
 
 /// What somebody finds who has the whole body before him; nothing for formats that are not read so simply.
@@ -76,7 +81,9 @@ fn plainly_read(body: &[u8], format: ListFormat) -> Option<Vec<String>> {
             });
             Some(names.take(40).map(|name| name.to_string()).collect())
         }
-        ListFormat::Suffixes => {
+        // A proof that is cut at its bound is found by no such simple means.
+        ListFormat::Proof if body.len() >= PROOF_TEXT_BYTES_MAX => None,
+        ListFormat::Suffixes | ListFormat::Proof => {
             let text = str::from_utf8(body).ok()?;
             let is_plain = !text.contains(|letter: char| letter.is_control() && letter != '\n');
             let lines = is_plain.then(|| text.lines().map(str::to_owned))?;

@@ -15,8 +15,7 @@ pub mod suffix_list;
 use std::fmt;
 use std::time::Duration;
 
-use protocol::order::AskPeers;
-use protocol::{CheckOrder, Host, ListFormat, ListOrder, ListPath};
+use protocol::{Host, ListFormat, ListOrder, ListPath};
 
 /// A public list, as the operator's file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +41,6 @@ impl Source {
             path: self.path.clone(),
             format: self.format,
             names_max: self.names_max,
-        }
-    }
-
-    /// The whole order of such a run.
-    pub fn order(&self, contact: &str) -> CheckOrder {
-        CheckOrder {
-            contact: contact.to_owned(),
-            peers: AskPeers::Skip,
-            list: Some(Box::new(self.list())),
         }
     }
 }

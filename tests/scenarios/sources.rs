@@ -41,7 +41,9 @@ impl Reader {
     async fn read(&mut self, host: &str, path: &str, format: ListFormat) -> Ended {
         self.readings += 1;
         let id = CheckId::from_random(self.readings);
-        read(&source(host, path, format), id, host.to_owned(), &self.ways).await
+        let source = source(host, path, format);
+        let group = host.to_owned();
+        read(&source.host, &source.list(), id, group, &self.ways).await
     }
 
     async fn unlisted(&mut self, host: &str, path: &str) -> (UnlistedReason, Option<String>) {

@@ -61,8 +61,8 @@ pub(super) fn read_names(
                 return Err(NotAList);
             }
         }
-        // Its text has a sink of its own.
-        ListFormat::Suffixes => return Err(NotAList),
+        // Their text has a sink of its own.
+        ListFormat::Suffixes | ListFormat::Proof => return Err(NotAList),
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use protocol::limits::STDOUT_BYTES_MAX;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::format::read_names;
-use super::suffixes::{TextSink, read_suffixes};
+use super::text_bytes_max;
+use super::verbatim::{TextSink, read_text};
 use crate::emit::Emitter;
 use crate::peers::feed::{Cut, Piece};
 use crate::peers::fuzzing::Kept;
@@ -39,9 +40,9 @@ pub fn read(format: ListFormat, pieces: &[&[u8]], end: End, names_max: u64) -> O
     let queue = queued(pieces, end)?;
     let kept = Kept::default();
     let emitter = Emitter::new(Box::new(kept.clone()), STDOUT_BYTES_MAX);
-    let (is_list, closed) = if format == ListFormat::Suffixes {
-        let mut sink = TextSink::new(emitter);
-        (read_suffixes(queue, &mut sink).is_ok(), sink.close().ok()?)
+    let (is_list, closed) = if let Some(bytes_max) = text_bytes_max(format) {
+        let mut sink = TextSink::new(emitter, bytes_max);
+        (read_text(queue, &mut sink).is_ok(), sink.close().ok()?)
     } else {
         let mut sink = Sink::new(emitter, None, names_max);
         let is_list = read_names(format, queue, &mut sink).is_ok();

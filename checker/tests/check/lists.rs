@@ -344,6 +344,35 @@ async fn a_suffix_list_has_a_bound_of_its_own() {
     assert_eq!(lines.len() + 1, 2 * 1024 * 1024);
 }
 
+/// Half a proof can say the contrary of the whole.
+#[tokio::test]
+async fn a_proof_is_its_lines_and_one_over_its_bound_is_told_so() {
+    let proof = ListFormat::Proof;
+    let complete = listed(ListOutcome::Complete, 0);
+    let text = b"4cb5abf6\r\nfedicensus-proof=submit";
+    let told_of = "4cb5abf6 fedicensus-proof=submit";
+    let outcome = check(world(plain(text)), proof, told_of, complete.clone()).await;
+    assert_eq!(outcome.requests, ["/robots.txt", PATH]);
+
+    let longest = "x\n".repeat(2048);
+    let lines = vec!["x"; 2048].join(" ");
+    let whole = world(plain(longest.as_bytes()));
+    check(whole, proof, &lines, complete).await;
+    for longer in [format!("{longest}x"), format!("{}yy", "x\n".repeat(2047))] {
+        let outcome = world(plain(longer.as_bytes())).list(&order(proof)).await;
+        assert_eq!(told(&outcome).1, listed(ListOutcome::Truncated, 0));
+    }
+    let bomb = gzip(&b"x\n".repeat(1024 * 1024));
+    let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
+    let outcome = world(reply).list(&order(proof)).await;
+    assert_eq!(told(&outcome).1, listed(ListOutcome::Truncated, 0));
+    assert!(decoded_bytes(&outcome) <= 4096, "{outcome:?}");
+
+    let page = answer("200 OK", &["content-type: text/html"], text);
+    let no_list = unlisted(UnlistedReason::NotAList);
+    check(world(page), proof, "", no_list).await;
+}
+
 #[tokio::test]
 async fn a_million_names_are_cut_to_a_quarter_million() {
     let names: Vec<String> = (0..1_000_000)

@@ -68,7 +68,8 @@ pub enum Event {
         /// Elements that were no host name.
         dropped: u64,
     },
-    /// List mode: lines of the public suffix list, without their ends, before `listed`: at most [`limits::SUFFIX_LINES_PER_LINE_MAX`].
+    /// List mode: lines of the public suffix list, or of a host's proof, without their ends, before `listed`: at most
+    /// [`limits::SUFFIX_LINES_PER_LINE_MAX`].
     SuffixLines {
         /// Each at most [`limits::SUFFIX_LINE_BYTES_MAX`] bytes, without control characters but tabs.
         lines: Vec<String>,
@@ -256,7 +257,7 @@ fn is_target(to: Option<&String>) -> bool {
     to.is_none_or(|to| to.len() <= limits::TEXT_BYTES_MAX + 60)
 }
 
-/// Whether a text can be a line of the public suffix list on the wire: within its bound, and one line wherever it is written to.
+/// Whether a text can be a line of the public suffix list, or of a host's proof, on the wire: within its bound, and one line wherever it is written to.
 pub fn is_suffix_line(line: &str) -> bool {
     line.len() <= limits::SUFFIX_LINE_BYTES_MAX
         && line

@@ -64,13 +64,16 @@ pub const LIST_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Bytes of a list's path with its query: queries of those who answer `GraphQL` take some hundred.
 pub const LIST_PATH_BYTES_MAX: usize = 1024;
 
-/// Bytes of one line of the public suffix list. Its longest comment has some 250.
+/// Bytes of one line of the public suffix list, whose longest comment has some 250, or of a host's proof.
 pub const SUFFIX_LINE_BYTES_MAX: usize = 1024;
 
-/// Bytes of all its lines, ends included; the list of 2026 has 0.33 MiB.
+/// Bytes of all lines of the public suffix list, ends included; that of 2026 has 0.33 MiB.
 pub const SUFFIX_TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Its lines in one line of the wire. In bytes the bound is [`PEERS_LINE_BYTES_MAX`].
+/// Bytes of all lines of a host's proof, ends included. Ten lines of it are looked at, each a word or a key of less than a hundred bytes.
+pub const PROOF_TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// Lines of either text in one line of the wire. In bytes the bound is [`PEERS_LINE_BYTES_MAX`].
 pub const SUFFIX_LINES_PER_LINE_MAX: usize = 1000;
 
 /// Depth of arrays and objects in any JSON that a host sends.

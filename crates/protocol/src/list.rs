@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::limits;
 
-/// The list that is wanted of a host. With it in the order, nothing but robots.txt and this path is asked for.
+/// The list, or the proof, that is wanted of a host. With it in the order, nothing but robots.txt and this path is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListOrder {
@@ -17,11 +17,12 @@ pub struct ListOrder {
     pub path: ListPath,
     /// How it is written.
     pub format: ListFormat,
-    /// Most names that are handed on; never more than [`limits::PEERS_MAX`]. The lines of a suffix list have a bound of their own.
+    /// Most names that are handed on; never more than [`limits::PEERS_MAX`]. The lines of a suffix list and of a proof have bounds of their
+    /// own.
     pub names_max: u32,
 }
 
-/// How a public list is written.
+/// How a public list is written, or that it is no list but a host's proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListFormat {
@@ -35,16 +36,20 @@ pub enum ListFormat {
     Csv,
     /// The list of public suffixes, whose text is handed on as it is.
     Suffixes,
+    /// A host's proof of what it wants of the census, whose text is handed on as it is. No list: it is read when somebody says that it is there, never
+    /// on a schedule.
+    Proof,
 }
 
 impl ListFormat {
-    /// All of them, as they are written in settings and on command lines.
-    pub const ALL: [(&'static str, Self); 5] = [
+    /// All of them, as they are written in an order and on command lines.
+    pub const ALL: [(&'static str, Self); 6] = [
         ("lines", Self::Lines),
         ("json", Self::Json),
         ("ndjson", Self::Ndjson),
         ("csv", Self::Csv),
         ("suffixes", Self::Suffixes),
+        ("proof", Self::Proof),
     ];
 
     /// Its name in settings, on command lines and in an order.
@@ -55,6 +60,7 @@ impl ListFormat {
             Self::Ndjson => "ndjson",
             Self::Csv => "csv",
             Self::Suffixes => "suffixes",
+            Self::Proof => "proof",
         }
     }
 }
@@ -67,7 +73,7 @@ impl fmt::Display for ListFormat {
 
 /// The text names no format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("is no format of a list: lines, json, ndjson, csv or suffixes")]
+#[error("is no format: lines, json, ndjson, csv, suffixes or proof")]
 pub struct UnknownFormat;
 
 impl std::str::FromStr for ListFormat {

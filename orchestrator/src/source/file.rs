@@ -40,6 +40,9 @@ pub const NAMES_MAX: u32 = 100_000;
 /// Bytes of a value that are shown in an error.
 const SHOWN_BYTES_MAX: usize = 100;
 
+/// The formats of a source, for errors.
+const FORMATS: &str = "lines, json, ndjson, csv or suffixes";
+
 /// Seconds of an hour.
 const HOUR_S: u64 = 3600;
 
@@ -283,8 +286,7 @@ impl Reader<'_> {
                 Ok(())
             }),
             "format" => text(value).and_then(|text| {
-                let format = text.parse::<ListFormat>();
-                draft.format = Some(format.map_err(|error| format!("`{}` {error}", shown(text)))?);
+                draft.format = Some(format_of(text)?);
                 Ok(())
             }),
             "interval_hours" => {
@@ -323,6 +325,19 @@ fn number(value: &Spanned<DeValue<'_>>, least: u64, most: u64) -> Result<u64, St
     number
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+}
+
+fn format_of(text: &str) -> Result<ListFormat, String> {
+    match text.parse::<ListFormat>() {
+        Ok(ListFormat::Proof) => Err(format!(
+            "`proof` is what a host says of itself, and no list: it is read when its owner says that it is there; a list is {FORMATS}"
+        )),
+        Ok(format) => Ok(format),
+        Err(protocol::list::UnknownFormat) => Err(format!(
+            "`{}` is no format of a list: {FORMATS}",
+            shown(text)
+        )),
+    }
 }
 
 /// `https://HOST/PATH`: lists are read over port 443 of a host that has a name, like everything else.

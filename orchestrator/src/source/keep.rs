@@ -170,15 +170,12 @@ async fn turn(
         return trouble("not asked: its host opted out, or is parked".to_owned());
     }
     let group = tools.door.names().registered_domain(&source.host);
-    let ways = Ways {
-        gateway: tools.gateway.clone(),
-        launcher: tools.launcher.clone(),
-        places: tools.places.clone(),
-        contact: tools.contact.clone(),
-    };
-    match run::read(source, tools.dice.check_id(), group, &ways).await {
+    let (ways, id) = (Ways::of(tools), tools.dice.check_id());
+    match run::read(&source.host, &source.list(), id, group, &ways).await {
         Ended::Read(Outcome::Names(read)) => take_names(source, before, read, tools).await,
         Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, tools).await,
+        // No source has that format.
+        Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, and no list".to_owned()),
         Ended::Read(Outcome::Unread(unread)) => trouble(unread.to_string()),
         Ended::Unreachable { reason, detail } => {
             let reason = crate::explain::reason_word(reason);

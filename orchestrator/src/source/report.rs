@@ -1,4 +1,4 @@
-//! The lines of a run in list mode → names, the text of a suffix list, or why there is neither; or a fault.
+//! The lines of a run in list mode → names, the text of a suffix list or of a proof, or why there is none; or a fault.
 //!
 //! In: lines of stdout, how the container ended, the gateway's account. Out: an [`Outcome`], which holds no verdict. Refused: whatever is not in the
 //! order of list mode: `hello`, `peers` or `suffix_lines` by the format, `listed` or `unlisted`, `done`. An event of a check is a breach here, as
@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 
 use gateway::control::{Account, Budget, FailedSide};
 use launcher::wire::{End, Killed};
-use protocol::limits::{EGRESS_BYTES_DOWN_MAX, PEERS_MAX, SUFFIX_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
+use protocol::limits::{
+    EGRESS_BYTES_DOWN_MAX, PEERS_MAX, PROOF_TEXT_BYTES_MAX, SUFFIX_TEXT_BYTES_MAX, TEXT_BYTES_MAX,
+};
 use protocol::{
     Event, Host, ListFormat, ListOrder, ListOutcome, UnlistedReason, escaped, is_shown_safely,
     parse_line,
@@ -60,6 +62,8 @@ pub enum Outcome {
     Names(NamesRead),
     /// The whole text of a list of public suffixes, not looked into yet.
     Suffixes(String),
+    /// The whole text of a host's proof, perhaps empty, not looked into yet.
+    Proof(String),
     /// Nothing, through the source's doing.
     Unread(Unread),
 }
@@ -94,11 +98,12 @@ pub enum Unread {
         /// Elements that were none.
         dropped: u64,
     },
-    /// A suffix list that was not read to its end.
-    #[error(
-        "the suffix list was not read to its end, at {SUFFIX_TEXT_BYTES_MAX} bytes or for want of time"
-    )]
-    Truncated,
+    /// A text that was not read to its end.
+    #[error("it was not read to its end, at {bytes_max} bytes or for want of time")]
+    Truncated {
+        /// Bytes that such a text may have.
+        bytes_max: usize,
+    },
     /// More came over the wire than may.
     #[error(
         "it takes more than {EGRESS_BYTES_DOWN_MAX} bytes on the wire; ask its owner for compression"
@@ -185,7 +190,7 @@ impl ListReport {
 
     fn step(&mut self, event: Event) -> Result<(), Breach> {
         use Progress::{Done, Hello, Judged, Nothing};
-        let takes_text = self.format == ListFormat::Suffixes;
+        let text_bytes_max = text_bytes_max(self.format);
         match (self.progress, event) {
             (Nothing, Event::Hello { protocol, .. })
                 if protocol == protocol::limits::PROTOCOL_VERSION =>
@@ -193,8 +198,10 @@ impl ListReport {
                 self.progress = Hello;
             }
             (Nothing, _) => return Err(Breach::NoHello),
-            (Hello, Event::Peers { hosts }) if !takes_text => self.take_names(hosts)?,
-            (Hello, Event::SuffixLines { lines }) if takes_text => self.take_lines(&lines)?,
+            (Hello, Event::Peers { hosts }) if text_bytes_max == 0 => self.take_names(hosts)?,
+            (Hello, Event::SuffixLines { lines }) if text_bytes_max > 0 => {
+                self.take_lines(&lines, text_bytes_max)?;
+            }
             (Hello, Event::Listed { outcome, dropped }) => {
                 self.finding = Some(Finding::Listed { outcome, dropped });
                 self.progress = Judged;
@@ -220,10 +227,10 @@ impl ListReport {
         Ok(())
     }
 
-    fn take_lines(&mut self, lines: &[String]) -> Result<(), Breach> {
+    fn take_lines(&mut self, lines: &[String], bytes_max: usize) -> Result<(), Breach> {
         for line in lines {
             let bytes = self.text.len().saturating_add(line.len());
-            if bytes.saturating_add(1) > SUFFIX_TEXT_BYTES_MAX {
+            if bytes.saturating_add(1) > bytes_max {
                 return Err(Breach::OutOfBounds);
             }
             self.text.push_str(line);
@@ -272,7 +279,12 @@ pub fn conclude(
         Some(Finding::Listed { .. }) if account.connections == 0 => Err(Fault::NoConnection),
         Some(Finding::Listed { outcome, dropped }) => Ok(match (report.format, outcome) {
             (ListFormat::Suffixes, ListOutcome::Complete) => Outcome::Suffixes(report.text),
-            (ListFormat::Suffixes, ListOutcome::Truncated) => Outcome::Unread(Unread::Truncated),
+            (ListFormat::Proof, ListOutcome::Complete) => Outcome::Proof(report.text),
+            (ListFormat::Suffixes | ListFormat::Proof, ListOutcome::Truncated) => {
+                Outcome::Unread(Unread::Truncated {
+                    bytes_max: text_bytes_max(report.format),
+                })
+            }
             (_, _) if report.names.is_empty() => Outcome::Unread(Unread::Empty { dropped }),
             (
                 ListFormat::Lines | ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv,
@@ -283,6 +295,15 @@ pub fn conclude(
                 outcome,
             }),
         }),
+    }
+}
+
+/// Bytes of the text that a run hands on, ends included; none where it is names that are wanted.
+fn text_bytes_max(format: ListFormat) -> usize {
+    match format {
+        ListFormat::Suffixes => SUFFIX_TEXT_BYTES_MAX,
+        ListFormat::Proof => PROOF_TEXT_BYTES_MAX,
+        ListFormat::Lines | ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => 0,
     }
 }
 

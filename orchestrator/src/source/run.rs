@@ -1,6 +1,6 @@
-//! One reading of one source, from egress to what came of it: a container of the checker image in list mode.
+//! One reading of one source, or of one host's proof, from egress to what came of it: a container of the checker image in list mode.
 //!
-//! In: a source. Out: an [`Ended`], never a verdict. Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
+//! In: a host and what to read there. Out: an [`Ended`], never a verdict. Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,17 @@ use gateway::{Egress, GatewayClient, Opened};
 use launcher::wire::End;
 use launcher::{Container, Frame, LauncherClient};
 use protocol::limits::STDERR_BYTES_KEPT;
-use protocol::{CheckId, DeadReason, escaped};
+use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder, escaped};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::Source;
 use super::report::{ListReport, Outcome, conclude};
 use crate::check::{OVERDUE_AFTER, PLACE_WITHIN, Stderr};
 use crate::fault::Fault;
 use crate::lines::Lines;
 use crate::report::Breach;
+use crate::tools::Tools;
 
 /// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
 /// to the database.
@@ -33,6 +34,18 @@ pub struct Ways {
     pub places: Arc<Semaphore>,
     /// Who runs this census.
     pub contact: Arc<str>,
+}
+
+impl Ways {
+    /// Those of these tools.
+    pub fn of(tools: &Tools) -> Self {
+        Self {
+            gateway: tools.gateway.clone(),
+            launcher: tools.launcher.clone(),
+            places: tools.places.clone(),
+            contact: tools.contact.clone(),
+        }
+    }
 }
 
 /// How a reading ended.
@@ -60,18 +73,28 @@ pub enum Ended {
     Fault(Fault),
 }
 
-/// Reads a source. `id` names the container, `group` is the registered domain of the source's host, by which look-ups are paced.
-pub async fn read(source: &Source, id: CheckId, group: String, ways: &Ways) -> Ended {
-    let read = path(source, &id, group, ways).await;
+/// Reads a list of this host. `id` names the container, `group` is the host's registered domain, by which look-ups are paced. Whoever drops it ends
+/// the container and the way to the host.
+pub async fn read(host: &Host, list: &ListOrder, id: CheckId, group: String, ways: &Ways) -> Ended {
+    let read = path(host, list, &id, group, ways).await;
     read.unwrap_or_else(Ended::Fault)
 }
 
-async fn path(source: &Source, id: &CheckId, group: String, ways: &Ways) -> Result<Ended, Fault> {
-    let host = source.host.clone();
-    let order = source.order(&ways.contact);
+async fn path(
+    host: &Host,
+    list: &ListOrder,
+    id: &CheckId,
+    group: String,
+    ways: &Ways,
+) -> Result<Ended, Fault> {
+    let order = CheckOrder {
+        contact: ways.contact.to_string(),
+        peers: AskPeers::Skip,
+        list: Some(Box::new(list.clone())),
+    };
     let opened = ways
         .gateway
-        .open(id.clone(), host, group, order, Wish::default());
+        .open(id.clone(), host.clone(), group, order, Wish::default());
     let mut egress = match opened.await.map_err(Fault::Gateway)? {
         Opened::Ready(egress) => egress,
         Opened::Unreachable { reason, detail, .. } => {
@@ -86,7 +109,7 @@ async fn path(source: &Source, id: &CheckId, group: String, ways: &Ways) -> Resu
             retry_after: PLACE_WITHIN,
         });
     };
-    let told = timeout(OVERDUE_AFTER, listen(id, source, &mut egress, ways))
+    let told = timeout(OVERDUE_AFTER, listen(id, host, list, &mut egress, ways))
         .await
         .map_err(|_elapsed| Fault::Overdue)??;
     // A list proves no living instance at the address.
@@ -94,7 +117,7 @@ async fn path(source: &Source, id: &CheckId, group: String, ways: &Ways) -> Resu
     let stderr = escaped(&told.stderr.kept, STDERR_BYTES_KEPT);
     if told.report.breach().is_some() || !stderr.is_empty() {
         let breach = told.report.breach().map(ToString::to_string);
-        tracing::warn!(source = %source.name, check.id = %id, breach, stderr, "the checker misbehaved");
+        tracing::warn!(%host, path = %list.path, check.id = %id, breach, stderr, "the checker misbehaved");
     }
     conclude(told.report, told.end, &account, &stderr).map(Ended::Read)
 }
@@ -110,15 +133,16 @@ struct Told {
 /// Runs the container to its end; a breach ends it at once, because dropping it kills it.
 async fn listen(
     id: &CheckId,
-    source: &Source,
+    host: &Host,
+    list: &ListOrder,
     egress: &mut Egress,
     ways: &Ways,
 ) -> Result<Told, Fault> {
-    let launched = ways.launcher.launch(id, &source.host).await;
+    let launched = ways.launcher.launch(id, host).await;
     let mut container: Container = launched.map_err(Fault::Launcher)?;
     let mut lines = Lines::default();
     let mut told = Told {
-        report: ListReport::new(&source.list()),
+        report: ListReport::new(list),
         end: None,
         stderr: Stderr::default(),
     };

@@ -90,6 +90,19 @@ sources s.toml:12: `url` `https://a.example:8443/x` names no host (without a por
 }
 
 #[test]
+fn a_hosts_proof_is_no_source() {
+    let told = wrong(
+        "[[source]]\nname = \"a\"\nurl = \"https://a.example/.well-known/fedicensus\"\nformat = \"proof\"\n",
+    );
+    let expect = "sources s.toml:4: `format` `proof` is what a host says of itself, and no list";
+    assert!(told.starts_with(expect), "{told}");
+    assert!(
+        told.ends_with("lines, json, ndjson, csv or suffixes"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_two_sources_may_not_share_is_named() {
     let source = |name: &str, path: &str, format: &str| {
         format!(

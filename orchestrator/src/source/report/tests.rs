@@ -113,6 +113,19 @@ fn a_whole_suffix_list_is_its_text() {
 }
 
 #[test]
+fn a_proof_is_its_whole_text_or_none() {
+    let outcome = read(ListFormat::Proof, &[HELLO, LINES, LISTED, DONE]);
+    assert_eq!(outcome.unwrap(), Outcome::Proof("// x\ncom\n".to_owned()));
+    let empty = read(ListFormat::Proof, &[HELLO, LISTED, DONE]);
+    assert_eq!(empty.unwrap(), Outcome::Proof(String::new()));
+    let half = unread(ListFormat::Proof, &[HELLO, LINES, TRUNCATED, DONE]);
+    assert!(
+        half.contains("not read to its end, at 4096 bytes"),
+        "{half}"
+    );
+}
+
+#[test]
 fn a_source_that_fails_is_told_with_its_reason() {
     let lines = ListFormat::Lines;
     let text = unread(lines, &[HELLO, PEERS, UNLISTED, DONE]);
@@ -204,7 +217,7 @@ fn a_check_may_not_speak_of_lists_and_a_list_not_of_its_host() {
     for (_, format) in ListFormat::ALL {
         for event in EVENTS {
             let report = feed(format, &[HELLO, event]);
-            let takes_text = format == ListFormat::Suffixes;
+            let takes_text = [ListFormat::Suffixes, ListFormat::Proof].contains(&format);
             let belongs = [LISTED, UNLISTED].contains(&event)
                 || (event == PEERS && !takes_text)
                 || (event == LINES && takes_text);
@@ -227,12 +240,15 @@ fn more_than_was_asked_for_is_a_breach() {
     let text = unread(lines, &[HELLO, PEERS, PEERS, LISTED]);
     assert!(text.contains("broke the rules"), "{text}");
     let line = format!(r#"{{"suffix_lines":{{"lines":["{}"]}}}}"#, "x".repeat(1023));
-    let mut report = ListReport::new(&order(ListFormat::Suffixes));
-    report.accept(HELLO.as_bytes()).unwrap();
-    for _ in 0..2048 {
-        report.accept(line.as_bytes()).unwrap();
+    for (format, fit) in [(ListFormat::Suffixes, 2048), (ListFormat::Proof, 4)] {
+        let mut report = ListReport::new(&order(format));
+        report.accept(HELLO.as_bytes()).unwrap();
+        for _ in 0..fit {
+            report.accept(line.as_bytes()).unwrap();
+        }
+        let breach = report.accept(line.as_bytes());
+        assert_eq!(breach, Err(Breach::OutOfBounds), "{format}");
     }
-    assert_eq!(report.accept(line.as_bytes()), Err(Breach::OutOfBounds));
 }
 
 proptest! {
@@ -240,16 +256,20 @@ proptest! {
     #[test]
     fn no_lines_hand_on_more_than_was_asked_for(
         lines in proptest::collection::vec(proptest::sample::select(&EVENTS[..]), 0..12),
-        suffixes in any::<bool>(),
+        format in proptest::sample::select(&[ListFormat::Suffixes, ListFormat::Proof, ListFormat::Json][..]),
     ) {
-        let format = if suffixes { ListFormat::Suffixes } else { ListFormat::Json };
         let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
         match read(format, &lines) {
             Ok(Outcome::Names(read)) => {
-                prop_assert!(!suffixes && read.names.len() <= 5);
+                prop_assert!(format == ListFormat::Json && read.names.len() <= 5);
                 prop_assert!(lines.contains(&LISTED));
             }
-            Ok(Outcome::Suffixes(_)) => prop_assert!(suffixes && lines.contains(&LISTED)),
+            Ok(Outcome::Suffixes(_)) => {
+                prop_assert!(format == ListFormat::Suffixes && lines.contains(&LISTED));
+            }
+            Ok(Outcome::Proof(_)) => {
+                prop_assert!(format == ListFormat::Proof && lines.contains(&LISTED));
+            }
             Ok(Outcome::Unread(_)) | Err(_) => {}
         }
     }

@@ -1,13 +1,11 @@
-//! The list of public suffixes → its lines, as they are, for whoever judges it.
+//! A text that somebody else judges, the list of public suffixes or a host's proof → its lines, as they are.
 //!
 //! In: the pieces of a body. Out: `suffix_lines` events. Refused: what is no text of such lines (bytes that are no UTF-8, control characters, a line
-//! over its bound), and more text than such a list has. Whether it is the list is not decided here: this is the untrusted side.
+//! over its bound), and more text than such a thing has. What the text says is not decided here: this is the untrusted side.
 
 use protocol::Event;
 use protocol::event::is_suffix_line;
-use protocol::limits::{
-    PEERS_LINE_BYTES_MAX, SUFFIX_LINE_BYTES_MAX, SUFFIX_LINES_PER_LINE_MAX, SUFFIX_TEXT_BYTES_MAX,
-};
+use protocol::limits::{PEERS_LINE_BYTES_MAX, SUFFIX_LINE_BYTES_MAX, SUFFIX_LINES_PER_LINE_MAX};
 use tokio::sync::mpsc::Receiver;
 
 use super::NotAList;
@@ -27,17 +25,20 @@ pub(super) struct TextSink {
     batch: Vec<String>,
     batch_bytes: usize,
     text_bytes: usize,
+    text_bytes_max: usize,
     failed: Option<EmitError>,
     full: bool,
 }
 
 impl TextSink {
-    pub(super) fn new(emitter: Emitter) -> Self {
+    /// Takes at most so many bytes of lines, their ends included.
+    pub(super) fn new(emitter: Emitter, text_bytes_max: usize) -> Self {
         Self {
             emitter,
             batch: Vec::new(),
             batch_bytes: FRAME_BYTES,
             text_bytes: 0,
+            text_bytes_max,
             failed: None,
             full: false,
         }
@@ -46,7 +47,7 @@ impl TextSink {
     fn take(&mut self, line: &str) -> Result<(), Full> {
         let with_end = line.len().saturating_add(1);
         self.text_bytes = self.text_bytes.saturating_add(with_end);
-        if self.text_bytes > SUFFIX_TEXT_BYTES_MAX {
+        if self.text_bytes > self.text_bytes_max {
             return self.stop();
         }
         // At most twice its length on the wire, for control characters are not among them; then quotes and a comma.
@@ -95,8 +96,8 @@ impl TextSink {
     }
 }
 
-/// Reads a body to its end, to a line that is none of a suffix list, or until the sink is full.
-pub(super) fn read_suffixes(queue: Receiver<Piece>, sink: &mut TextSink) -> Result<(), NotAList> {
+/// Reads a body to its end, to a line that can be none of such a text, or until the sink is full.
+pub(super) fn read_text(queue: Receiver<Piece>, sink: &mut TextSink) -> Result<(), NotAList> {
     let mut is_list = true;
     each_line(Pieces::plain(queue), SUFFIX_LINE_BYTES_MAX, |line| {
         let text = match line {
