@@ -320,6 +320,17 @@ impl Handler {
         self.tools.door.names().admit_host(host.clone())
     }
 
+    /// Whether the operator's deny-list leaves the host out.
+    pub(crate) fn denies(&self, host: &Host) -> Result<(), admission::door::Refusal> {
+        self.tools.door.denies(host)
+    }
+
+    /// Whether the host may be asked for anything: nobody's word keeps us away.
+    pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
+        let may = self.tools.writer.may_be_asked(host).await;
+        may.map_err(in_words)
+    }
+
     /// Whose the name is.
     pub(crate) fn registered_domain(&self, host: &Host) -> String {
         self.tools.door.names().registered_domain(host)

@@ -1,8 +1,9 @@
-//! The daemon's socket for the intake: submissions and opt-outs that were proven there.
+//! The daemon's socket for the intake: submissions and opt-outs that were proven there, and hosts' own files for the intake to judge.
 //!
-//! In: requests of [`intake::wire`]. Out: rows, and orders to the loop, as the same words on the control socket would make them; an answer each.
-//! Refused: everything else. The intake may be taken over, so nothing said here is worth more than an owner's word, names are admitted anew, and
-//! what makes rows of names that the census does not know is counted here and not there.
+//! In: requests of [`intake::wire`]. Out: rows, and orders to the loop, as the same words on the control socket would make them; visits to hosts for
+//! one file; an answer each. Refused: everything else. The intake may be taken over, so nothing said here is worth more than an owner's word, names
+//! are admitted anew, who may not be asked is not, and what makes rows of names that the census does not know, or visits, is counted here and not
+//! there.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +17,14 @@ use store::{OptIn, OptOut, Reader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
+use self::proofs::ReadsProofs;
 use self::strangers::Strangers;
 use crate::control::{self, By, Handler};
 use crate::door::Submitted;
 
+pub mod proofs;
 mod strangers;
+mod turns;
 
 /// Connections at once: as many requests as the intake serves.
 const CONNECTIONS_MAX: usize = 64;
@@ -42,6 +46,7 @@ pub struct IntakeHandler {
     handler: Handler,
     reader: Arc<Mutex<Reader>>,
     strangers: Arc<Mutex<Strangers>>,
+    proofs: Arc<dyn ReadsProofs>,
 }
 
 impl IntakeDoor {
@@ -49,11 +54,16 @@ impl IntakeDoor {
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn open(path: &Path, handler: Handler, reader: Reader) -> anyhow::Result<Self> {
+    pub fn open(
+        path: &Path,
+        handler: Handler,
+        reader: Reader,
+        proofs: Arc<dyn ReadsProofs>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             listener: control::listen(path)?,
-            answers: IntakeHandler::new(handler, reader),
+            answers: IntakeHandler::new(handler, reader, proofs),
         })
     }
 
@@ -83,12 +93,13 @@ async fn converse(stream: UnixStream, answers: &IntakeHandler) -> anyhow::Result
 }
 
 impl IntakeHandler {
-    /// Over the handler that commands are served by, and a reader of its own.
-    pub fn new(handler: Handler, reader: Reader) -> Self {
+    /// Over the handler that commands are served by, a reader of its own, and whoever reads proofs.
+    pub fn new(handler: Handler, reader: Reader, proofs: Arc<dyn ReadsProofs>) -> Self {
         Self {
             handler,
             reader: Arc::new(Mutex::new(reader)),
             strangers: Arc::default(),
+            proofs,
         }
     }
 
@@ -99,6 +110,7 @@ impl IntakeHandler {
             Request::OptOut { host, undo: false } => self.opt_out(host).await,
             Request::OptOut { host, undo: true } => self.opt_in(host).await,
             Request::SubmissionState { host } => self.state(&host).await,
+            Request::ReadProof { host } => self.read_proof(&host).await,
         };
         answered.unwrap_or_else(|why| Answer::Failed { why })
     }
@@ -201,6 +213,25 @@ impl IntakeHandler {
             },
             OptIn::NotOptedOut | OptIn::Unknown => return self.state(&host).await,
         })
+    }
+
+    /// Whoever is refused here is not visited.
+    async fn read_proof(&self, host: &Host) -> Result<Answer, String> {
+        let host = match self.handler.admit(host) {
+            Ok(host) => host,
+            Err(refusal) => return Ok(not_admitted(&refusal)),
+        };
+        if let Err(refusal) = self.handler.denies(&host) {
+            return Ok(Answer::NoProof {
+                why: format!("this census does not ask for it: {refusal}"),
+            });
+        }
+        if !self.handler.may_be_asked(&host).await? {
+            return Ok(Answer::NoProof {
+                why: "this host opted out or is held, and is not asked for anything".to_owned(),
+            });
+        }
+        Ok(self.proofs.read(&host).await)
     }
 
     async fn state(&self, host: &Host) -> Result<Answer, String> {

@@ -24,5 +24,6 @@ mod outages;
 mod own_outages;
 mod pace;
 mod personas;
+mod proofs;
 mod sources;
 mod stories_in_time;

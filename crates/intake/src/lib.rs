@@ -2,8 +2,9 @@
 //!
 //! In: requests of anybody, as a web server in front passes them on. Out: what a host's own people want, proven, handed to the daemon over a wire
 //! that can say nothing else ([`wire`]). Refused, in this order and before anything costs more than a look: too much from one client, what is no
-//! request, a token that is not good for what is wanted; then what DNS does not bear out. It holds no database and no key, and needs no network: it
-//! asks the gateway for texts over one socket and the daemon over another. Who asked is neither logged nor kept (invariant I10).
+//! request, a token that is not good for what is wanted; then what neither DNS nor the host's own file bears out. It holds no database and no key,
+//! and needs no network: it asks the gateway for texts over one socket and the daemon over another. Who asked is neither logged nor kept (invariant
+//! I10).
 #![cfg_attr(
     not(test),
     warn(
@@ -21,6 +22,8 @@ mod routes;
 
 pub mod clients;
 mod token_header;
+
+mod daemon;
 
 pub mod proof;
 pub mod texts;

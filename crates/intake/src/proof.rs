@@ -4,8 +4,11 @@
 //! `=opt-in`. What is published so is public and stays, and anybody may point the census to it: it is no secret but the owner's standing wish. So a
 //! place that says two different things says nothing, and the wish that stands there now is the one that counts.
 //!
-//! A place is a [`ProofSource`]. TXT records at `_fedicensus.HOST` are one ([`TxtProof`]). A file under `/.well-known/fedicensus` is another, of the
-//! same words, a line each: it takes a container of its own to read it, and joins here as a second source.
+//! A place is a [`ProofSource`]. TXT records at `_fedicensus.HOST` are one ([`TxtProof`]). A file at [`FILE_PATH`] is another ([`FileProof`]), of the
+//! same words, a line each: it takes a visit to the host to read it, so it is asked only where DNS is silent. Where DNS has another wish, that one
+//! counts, or a file that was forgotten could be used against who has changed their mind since.
+
+mod file;
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,6 +18,8 @@ use token::{Failure, Form, NotFound, Purpose};
 
 use crate::problem::Problem;
 use crate::texts::{Found, Texts, dns_is_down};
+
+pub use file::{FileProof, PATH as FILE_PATH};
 
 /// What a proof begins with; the purpose follows.
 pub const PREFIX: &str = "fedicensus-proof=";
@@ -36,8 +41,12 @@ pub struct Wanted {
 pub enum Proof {
     /// The host wants it.
     Given,
-    /// It does not say so; why, as a sentence that goes on from the place's name.
+    /// It does not say so; what to do there, as a part of a sentence.
     Missing(String),
+    /// It says something else, which goes for all places after it; what to do there, as a part of a sentence.
+    Against(String),
+    /// Nobody can say so there; why, as a part of a sentence.
+    NotHere(String),
 }
 
 /// What a [`ProofSource`] gives.
@@ -73,11 +82,14 @@ impl ProofSource for TxtProof {
             let record = format!("{PREFIX}{}", wanted.purpose.as_str());
             Ok(match said {
                 Ok(Some(purpose)) if purpose == wanted.purpose => Proof::Given,
-                Ok(Some(_) | None) => Proof::Missing(format!(
-                    "publish the TXT record `{record}` at {name}, in place of any other wish there, and wait until DNS has it"
+                Ok(None) => Proof::Missing(format!(
+                    "publish the TXT record `{record}` at {name}, and wait until DNS has it"
                 )),
-                Err(Contradiction) => Proof::Missing(format!(
-                    "{name} has TXT records with different wishes: leave `{record}` alone there, and wait until DNS has it"
+                Ok(Some(_)) => Proof::Against(format!(
+                    "publish the TXT record `{record}` at {name}, in place of the other wish there, and wait until DNS has it"
+                )),
+                Err(Contradiction) => Proof::Against(format!(
+                    "leave `{record}` alone at {name}, whose TXT records have different wishes, and wait until DNS has it"
                 )),
             })
         })
@@ -106,17 +118,24 @@ pub fn wish<'a>(records: impl Iterator<Item = &'a str>) -> Result<Option<Purpose
     Ok(wish)
 }
 
-/// Whether the host says in any of these places that it wants this.
+/// Whether the host says in any of these places that it wants this. They are looked at in their order, up to the first that says so or has another
+/// wish.
 ///
 /// # Errors
 /// It says so nowhere: 403, with what to publish. When one of the places could not be looked at, that one's problem.
 pub async fn require(sources: &[Box<dyn ProofSource>], wanted: &Wanted) -> Result<(), Problem> {
     let mut missing = Vec::new();
+    let mut never = Vec::new();
     let mut unknown = None;
     for source in sources {
         match source.look(wanted).await {
             Ok(Proof::Given) => return Ok(()),
             Ok(Proof::Missing(what)) => missing.push(what),
+            Ok(Proof::NotHere(why)) => never.push(why),
+            Ok(Proof::Against(what)) => {
+                missing.push(what);
+                break;
+            }
             Err(problem) => unknown = unknown.or(Some(problem)),
         }
     }
@@ -124,9 +143,13 @@ pub async fn require(sources: &[Box<dyn ProofSource>], wanted: &Wanted) -> Resul
         Problem::forbidden(
             "no_proof",
             format!(
-                "nothing shows that {} wants this: send a token, or {}",
+                "nothing shows that {} wants this: send a token, or {}{}",
                 wanted.host,
-                missing.join(", or ")
+                missing.join(", or "),
+                never
+                    .iter()
+                    .map(|why| format!("; {why}"))
+                    .collect::<String>()
             ),
         )
     }))
@@ -212,5 +235,12 @@ mod tests {
         assert_eq!(status(&[down, no]).await, Some(503));
         assert_eq!(status(&[down, yes]).await, None);
         assert_eq!(status(&[]).await, Some(403));
+        let never = || Says(Ok(Proof::NotHere("nobody listens".to_owned())));
+        assert_eq!(status(&[no, never]).await, Some(403));
+        assert_eq!(status(&[never, yes]).await, None);
+        let against = || Says(Ok(Proof::Against("replace it".to_owned())));
+        assert_eq!(status(&[against, yes]).await, Some(403), "a former wish");
+        assert_eq!(status(&[down, against]).await, Some(503));
+        assert_eq!(status(&[yes, against]).await, None);
     }
 }

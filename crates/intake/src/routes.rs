@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use token::{Purpose, UnixSeconds};
 
 use crate::clients::{Client, Clients};
+use crate::daemon;
 use crate::problem::Problem;
 use crate::proof::{self, ProofSource, Wanted};
 use crate::settings::{ClientFrom, Settings};
@@ -43,9 +44,6 @@ pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
 
 /// `GET`s of one client in an hour: one a minute, and some more. They cost the daemon a look at its database.
 pub(crate) const GETS_PER_HOUR: usize = 100;
-
-/// When to come again while the daemon is away: it is started anew within that.
-const AWAY_RETRY: Duration = Duration::from_secs(30);
 
 /// What time it is. Only a role reads a clock.
 pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
@@ -69,12 +67,13 @@ impl Shared {
     pub(crate) fn new(
         settings: Settings,
         texts: Texts,
+        census: Census,
         proofs: Vec<Box<dyn ProofSource>>,
         now: Now,
     ) -> Self {
         Self {
             texts,
-            census: Census::new(settings.census_socket.clone()),
+            census,
             proofs,
             posts: Mutex::new(Clients::new(settings.posts_per_hour, CLIENT_WINDOW)),
             gets: Mutex::new(Clients::new(GETS_PER_HOUR, CLIENT_WINDOW)),
@@ -302,15 +301,7 @@ fn host_of(text: &str) -> Result<Host, Problem> {
 }
 
 async fn ask(shared: &Shared, request: &wire::Request) -> Result<Answer, Problem> {
-    shared.census.ask(request).await.map_err(|error| {
-        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be asked");
-        census_is_away()
-    })
-}
-
-fn census_is_away() -> Problem {
-    let words = "the census can't take this now: try again later";
-    Problem::unavailable("census_away", words, AWAY_RETRY)
+    daemon::ask(&shared.census, request).await
 }
 
 fn stands(host: &Host, standing: Standing) -> Response {
@@ -362,7 +353,11 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
         Answer::NotTheirs { words } => Err(Problem::forbidden("not_theirs", words)),
         Answer::Failed { why } => {
             tracing::error!(%host, why, "the daemon failed");
-            Err(census_is_away())
+            Err(daemon::is_away())
+        }
+        Answer::Proof { .. } | Answer::NoProof { .. } | Answer::CannotTell { .. } => {
+            tracing::error!(%host, "the daemon answered what it was not asked");
+            Err(daemon::is_away())
         }
     }
 }

@@ -22,10 +22,11 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::proof::{ProofSource, TxtProof};
+use crate::proof::{FileProof, ProofSource, TxtProof};
 use crate::routes::{Now, Peer, Shared, router};
 use crate::settings::{Listen, Settings};
 use crate::texts::Texts;
+use crate::wire::Census;
 
 /// Connections at once. Most of their time is spent waiting for DNS; each may hold some 40 KiB.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -39,7 +40,7 @@ pub const HEADERS_MAX: usize = 64;
 /// From the connection to the end of the head. The web server in front has the whole request by then.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A connection's whole life: head, body, two look-ups and the daemon's answer.
+/// A connection's whole life: head, body, two look-ups, or one and the reading of a file, and the daemon's answers.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Mode of the Unix socket: the web server in front is another user, and whoever has the volume may use it.
@@ -82,8 +83,13 @@ pub async fn serve(
     let listen = settings.listen.clone();
     let listener = bind(&listen).await?;
     let texts = Texts::new(GatewayClient::new(settings.text_socket.clone()), names);
-    let proofs: Vec<Box<dyn ProofSource>> = vec![Box::new(TxtProof(texts.clone()))];
-    let router = router(Arc::new(Shared::new(settings, texts, proofs, now)));
+    let census = Census::new(settings.census_socket.clone());
+    // In this order: a look-up is cheaper than a visit.
+    let proofs: Vec<Box<dyn ProofSource>> = vec![
+        Box::new(TxtProof(texts.clone())),
+        Box::new(FileProof(census.clone())),
+    ];
+    let router = router(Arc::new(Shared::new(settings, texts, census, proofs, now)));
     tracing::info!(?listen, "the intake serves");
     let mut connections = JoinSet::new();
     loop {

@@ -1,8 +1,9 @@
 //! The wire between the intake and the daemon: one request a connection, a line of JSON, and one line back.
 //!
-//! In: [`Request`]s. Out: [`Answer`]s. These three requests are all that can be said at the daemon's socket for the intake, and an opt-out said here
-//! is always an owner's: an intake that was taken over can order no check and no dump, and undo no moderator's word. Both ends bound a line before
-//! they parse it.
+//! In: [`Request`]s. Out: [`Answer`]s. These four requests are all that can be said at the daemon's socket for the intake, and an opt-out said here
+//! is always an owner's: an intake that was taken over can order no check and no dump, and undo no moderator's word. It can have hosts visited for
+//! their proof, one file at a path that it can't choose, within the daemon's bounds, and never one that opted out or is held. Both ends bound a line
+//! before they parse it.
 
 use std::fmt;
 use std::io;
@@ -16,11 +17,19 @@ use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// Longest line either way: two names, a hash and a sentence.
-pub const LINE_BYTES_MAX: u64 = 4096;
+/// Longest line either way: ten lines of a proof, which has [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes, each of which may take two, and what goes
+/// around them. All else is two names, a hash and a sentence.
+pub const LINE_BYTES_MAX: u64 = 16 * 1024;
 
 /// Longest wait for the daemon's answer: it has to write to its disk.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest time that the daemon gives the reading of a proof, wait for a container included. Twice what an honest host that is slow takes for two
+/// files, and short enough that the answer is there before [the connection ends](crate::serve::CONNECTION_TIME_MAX).
+pub const READING_TIME_MAX: Duration = Duration::from_secs(25);
+
+/// Longest wait for what came of it: some more than the reading may take, so that the daemon's word comes first.
+pub const READING_ANSWER_TIME_MAX: Duration = Duration::from_secs(28);
 
 /// What the intake asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +54,23 @@ pub enum Request {
         /// The host.
         host: Host,
     },
+    /// What stands in the host's own file at [`crate::proof::FILE_PATH`].
+    ReadProof {
+        /// The host.
+        host: Host,
+    },
+}
+
+impl Request {
+    /// Longest wait for the answer.
+    fn answer_time_max(&self) -> Duration {
+        match self {
+            Self::ReadProof { .. } => READING_ANSWER_TIME_MAX,
+            Self::Submit { .. } | Self::OptOut { .. } | Self::SubmissionState { .. } => {
+                ANSWER_TIME_MAX
+            }
+        }
+    }
 }
 
 /// Who vouches for a submission, by a token that was verified.
@@ -125,6 +151,23 @@ pub enum Answer {
     NotTheirs {
         /// Who.
         words: String,
+    },
+    /// The file was read whole.
+    Proof {
+        /// Its first lines, at most [`crate::proof::PROOFS_TRIED_MAX`].
+        lines: Vec<String>,
+    },
+    /// There is no such file, or it is not asked for.
+    NoProof {
+        /// Why.
+        why: String,
+    },
+    /// Whether there is such a file could not be found out now.
+    CannotTell {
+        /// Why.
+        why: String,
+        /// When it may be, in seconds.
+        retry_after_s: u64,
     },
     /// The daemon could not do it.
     Failed {
@@ -247,7 +290,7 @@ impl Census {
             write(to, request).await?;
             Ok(read(from).await?)
         };
-        tokio::time::timeout(ANSWER_TIME_MAX, talk)
+        tokio::time::timeout(request.answer_time_max(), talk)
             .await
             .unwrap_or(Err(Away::Silent))
     }
@@ -259,11 +302,12 @@ mod tests {
 
     /// Invariants I3 and I7: what these are not can't be said.
     #[test]
-    fn nothing_but_three_requests_can_be_said_and_no_moderators_word() {
+    fn nothing_but_four_requests_can_be_said_and_no_moderators_word() {
         for line in [
             r#"{"opt_out":{"host":"a.example","undo":false}}"#,
             r#"{"submit":{"host":"a.example","vouched":null}}"#,
             r#"{"submission_state":{"host":"a.example"}}"#,
+            r#"{"read_proof":{"host":"a.example"}}"#,
         ] {
             assert!(
                 protocol::parse_line::<Request>(line.as_bytes()).is_ok(),
@@ -279,6 +323,8 @@ mod tests {
             r#"{"live":{}}"#,
             r#"{"submit":["a.example",null]}"#,
             r#"{"submission_state":{"host":"a.example:443"}}"#,
+            r#"{"read_proof":{"host":"a.example","path":"/admin"}}"#,
+            r#"{"read_proof":{"host":"a.example/admin"}}"#,
         ] {
             assert!(
                 protocol::parse_line::<Request>(line.as_bytes()).is_err(),
@@ -291,7 +337,7 @@ mod tests {
     async fn a_line_is_bounded_before_it_is_parsed() {
         let long = format!(
             "{{\"submission_state\":{{\"host\":\"a.example\"{}}}}}\n",
-            " ".repeat(4096)
+            " ".repeat(16 * 1024)
         );
         assert!(matches!(
             read::<Request>(long.as_bytes()).await,
@@ -302,5 +348,23 @@ mod tests {
             read::<Request>(cut).await,
             Err(LineError::NotWhole)
         ));
+    }
+
+    /// Else whoever waits is cut off without a word.
+    #[test]
+    fn the_answer_about_a_file_is_there_before_the_connection_ends() {
+        let request = Request::ReadProof {
+            host: Host::parse("a.example").unwrap(),
+        };
+        let waits = [
+            crate::serve::HEAD_TIME_MAX,
+            crate::routes::BODY_TIME_MAX,
+            // Whether the host is known, and its TXT record.
+            ANSWER_TIME_MAX,
+            gateway::client::ANSWER_TIME_MAX,
+            request.answer_time_max(),
+        ];
+        assert!(waits.iter().sum::<Duration>() < crate::serve::CONNECTION_TIME_MAX);
+        assert!(READING_TIME_MAX < request.answer_time_max());
     }
 }

@@ -1,4 +1,4 @@
-//! A host that publishes lists for others, beside being an instance: for a census that reads public lists on a schedule.
+//! A host that publishes lists for others, and one that says in a file what it wants of a census; beside being instances.
 
 use std::fmt::Write as _;
 
@@ -35,6 +35,15 @@ pub const PODS: [&str; 10] = [
     "by-piefed.lab-shapes.test",
 ];
 
+/// A host that proves by a file that it wants to be left alone.
+pub const PROVING_HOST: &str = "says-so-itself.lab.test";
+
+/// Where its proof lies.
+pub const PROOF_PATH: &str = "/.well-known/fedicensus";
+
+/// The lines of its proof.
+pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-out"];
+
 /// Rules of the two sections: what a whole list has at least, and more.
 const ICANN_RULES: u32 = 7000;
 const PRIVATE_RULES: u32 = 2600;
@@ -50,6 +59,14 @@ pub(super) fn add(table: &mut Table) {
         &[],
         Expectation::alive(),
         play,
+    );
+    let proof = format!("{}\r\n", PROOF.join("\r\n"));
+    table.add(
+        PROVING_HOST,
+        "Says in a file of its own that it wants to be left alone; nobody looks there uninvited",
+        &[],
+        Expectation::alive(),
+        living(PROVING_HOST, "mastodon", "4.5.2").route(PROOF_PATH, Answer::text(proof)),
     );
 }
 

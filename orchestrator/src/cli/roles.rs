@@ -17,6 +17,7 @@ use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::door::{self, Door};
 use crate::groups;
 use crate::intake::IntakeDoor;
+use crate::intake::proofs::Visits;
 use crate::source;
 use crate::tools::Tools;
 
@@ -40,7 +41,11 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
     let handler = Handler::with_daemon(&tools, orders, live.clone());
     let intake = match &config.intake_socket {
-        Some(path) => Some(IntakeDoor::open(path, handler.clone(), store.reader()?)?),
+        Some(path) => {
+            let proofs = Arc::new(Visits::new(tools.clone()));
+            let reader = store.reader()?;
+            Some(IntakeDoor::open(path, handler.clone(), reader, proofs)?)
+        }
         None => None,
     };
     let waiting = door::keep(tools.clone(), shutdown.clone());

@@ -196,7 +196,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "intake_socket",
         "",
-        "Socket at which the daemon takes submissions and opt-outs from the intake, and nothing else; empty: none (run, intake).",
+        "Socket at which the daemon takes submissions and opt-outs from the intake and has hosts' own files read for it, and nothing else; empty: none (run, intake).",
     ),
     setting(
         "intake_listen",

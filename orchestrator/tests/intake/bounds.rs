@@ -99,7 +99,7 @@ async fn connections_over_the_limit_are_served_when_others_end() {
 
 /// What an intake that was taken over can say.
 #[tokio::test]
-async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_three_requests() {
+async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests() {
     let stage = Stage::start().await;
     for line in [
         r#"{"dump":{"force":true}}"#,

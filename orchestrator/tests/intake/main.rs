@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod owners;
 #[cfg(test)]
 mod stage;

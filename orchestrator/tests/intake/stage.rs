@@ -11,12 +11,14 @@ use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
+use intake::wire::Answer as Told;
 use intake::{ClientFrom, Listen, Settings};
 use orchestrator::clock::Clock;
 use orchestrator::control::Handler;
 use orchestrator::door::Door;
 use orchestrator::intake::IntakeDoor;
-use orchestrator::policy::{Files, SuffixPlace};
+use orchestrator::intake::proofs::{Reading, ReadsProofs};
+use orchestrator::policy::{Files as PolicyFiles, SuffixPlace};
 use protocol::{Host, Private};
 use store::Store;
 use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
@@ -30,6 +32,24 @@ pub(crate) const NOW: u64 = 1_790_812_800;
 /// Key of the census in the known Sigsum token.
 pub(crate) const LOG_KEY: &str = "cda2517e17dcba133eb0e71bf77473f94a77d7e61b1de4e1e64adfd0938d6182";
 
+/// What hosts have in their files, and who was asked for one.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    there: Mutex<HashMap<String, Told>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl ReadsProofs for Files {
+    fn read<'a>(&'a self, host: &'a Host) -> Reading<'a> {
+        self.asked.lock().unwrap().push(host.to_string());
+        let there = self.there.lock().unwrap().get(host.as_str()).cloned();
+        let none = || Told::NoProof {
+            why: "its host answers 404".to_owned(),
+        };
+        Box::pin(std::future::ready(there.unwrap_or_else(none)))
+    }
+}
+
 type Zone = Arc<Mutex<HashMap<String, Answer>>>;
 
 pub(crate) struct Stage {
@@ -39,6 +59,7 @@ pub(crate) struct Stage {
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     now: Arc<AtomicU64>,
     zone: Zone,
+    files: Arc<Files>,
     _end: DropGuard,
     _directory: tempfile::TempDir,
 }
@@ -112,6 +133,19 @@ impl Stage {
         rules: Option<&str>,
         handler: impl FnOnce(&Store, Door) -> Handler,
     ) -> Self {
+        Self::begin(rules, None, handler).await
+    }
+
+    /// With these lines on the operator's deny-list.
+    pub(crate) async fn that_denies(names: &str) -> Self {
+        Self::begin(None, Some(names), alone).await
+    }
+
+    async fn begin(
+        rules: Option<&str>,
+        deny: Option<&str>,
+        handler: impl FnOnce(&Store, Door) -> Handler,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let store = store::open(&at("census.db")).unwrap();
@@ -119,12 +153,15 @@ impl Stage {
             suffixes: Suffixes::compiled(),
             reserved: Reserved::AllowInLab,
         };
-        let files = Files {
+        let files = PolicyFiles {
             rules: rules.map(|rules| {
                 std::fs::write(at("rules"), rules).unwrap();
                 at("rules")
             }),
-            deny: None,
+            deny: deny.map(|names| {
+                std::fs::write(at("deny"), names).unwrap();
+                at("deny")
+            }),
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: names.reserved,
@@ -138,7 +175,9 @@ impl Stage {
         let names = door.names();
         let handler = handler(&store, door);
         let end = CancellationToken::new();
-        let door = IntakeDoor::open(&at("intake.sock"), handler, store.reader().unwrap()).unwrap();
+        let (reader, files) = (store.reader().unwrap(), Arc::new(Files::default()));
+        let door =
+            IntakeDoor::open(&at("intake.sock"), handler, reader, Arc::clone(&files) as _).unwrap();
         tokio::spawn(door.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
         tokio::spawn(play_gateway(
@@ -169,6 +208,7 @@ impl Stage {
             asked,
             now,
             zone,
+            files,
             _end: end.drop_guard(),
             _directory: directory,
         }
@@ -177,6 +217,26 @@ impl Stage {
     /// What DNS says of a name from now on.
     pub(crate) fn publish(&self, name: &str, answer: Answer) {
         self.zone.lock().unwrap().insert(name.to_owned(), answer);
+    }
+
+    /// What comes of asking a host for its file from now on.
+    pub(crate) fn file(&self, name: &str, told: Told) {
+        self.files
+            .there
+            .lock()
+            .unwrap()
+            .insert(name.to_owned(), told);
+    }
+
+    /// The file's text.
+    pub(crate) fn file_says(&self, name: &str, lines: &[&str]) {
+        let lines = lines.iter().map(|&line| line.to_owned()).collect();
+        self.file(name, Told::Proof { lines });
+    }
+
+    /// Who was asked for a file.
+    pub(crate) fn visited(&self) -> Vec<String> {
+        self.files.asked.lock().unwrap().clone()
     }
 
     /// The test's key stands in this domain's zone.

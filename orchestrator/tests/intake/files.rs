@@ -1,0 +1,146 @@
+//! Hosts that say what they want in a file of their own.
+
+use census::state::{OptedOutBy, ParkedWhy, State};
+use intake::wire::{Answer, Census, Request};
+use orchestrator::clock::Clock;
+
+use crate::stage::{Stage, Standing, host, records};
+
+const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
+const UNDO: &str = r#"{"host":"social.a.example","undo":true}"#;
+const NAME: &str = "social.a.example";
+const RECORD: &str = "_fedicensus.social.a.example";
+
+#[tokio::test]
+async fn a_host_whose_dns_is_silent_submits_itself_and_opts_out_by_its_file() {
+    let stage = Stage::start().await;
+    let reply = stage.post("/submit", "", SOCIAL).await;
+    assert_eq!(
+        (reply.status, &reply.json["code"]),
+        (403, &"no_proof".into())
+    );
+    let told = reply.json["detail"].as_str().unwrap();
+    let line =
+        "put the line `fedicensus-proof=submit` in https://social.a.example/.well-known/fedicensus";
+    assert!(
+        told.contains(line) && told.contains("(its host answers 404)"),
+        "{told}"
+    );
+    assert_eq!(stage.state(NAME), None);
+
+    stage.file_says(NAME, &["fedicensus-proof=submit"]);
+    assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 202);
+    assert_eq!(stage.state(NAME), Some(State::Discovered));
+    let no = stage.post("/opt-out", "", SOCIAL).await;
+    assert_eq!(no.status, 403, "it says something else: {no:?}");
+    stage.file_says(NAME, &["fedicensus-proof=opt-out"]);
+    let out = stage.post("/opt-out", "", SOCIAL).await;
+    assert_eq!((out.status, &out.json["state"]), (200, &"opted_out".into()));
+}
+
+/// A visit costs the host more than a look-up costs us.
+#[tokio::test]
+async fn a_host_is_visited_only_where_its_dns_says_nothing() {
+    let stage = Stage::start().await;
+    stage.file_says(NAME, &["fedicensus-proof=opt-out"]);
+    let silent = records(&["4cb5abf6"]);
+    let contrary = records(&["fedicensus-proof=opt-in"]);
+    let both = records(&["fedicensus-proof=opt-out", "fedicensus-proof=submit"]);
+    for (record, status, visits) in [(contrary, 403, 0), (both, 403, 0), (silent, 200, 1)] {
+        stage.publish(RECORD, record.clone());
+        let reply = stage.post("/opt-out", "", SOCIAL).await;
+        assert_eq!(reply.status, status, "{record:?}: {reply:?}");
+        assert_eq!(stage.visited().len(), visits, "{record:?}");
+    }
+    let stage = Stage::start().await;
+    stage.publish(RECORD, records(&["fedicensus-proof=submit"]));
+    assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 202);
+    assert_eq!(stage.visited(), [""; 0]);
+}
+
+/// Invariant I7: left alone means that its file is not looked at either, whoever says that it has changed.
+#[tokio::test]
+async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited() {
+    let stage = Stage::start().await;
+    stage.file_says(NAME, &["fedicensus-proof=opt-in"]);
+    stage.bring_in(NAME).await;
+    let undo = stage.post("/opt-out", "", UNDO).await;
+    let told = undo.json["detail"].as_str().unwrap();
+    assert_eq!(undo.status, 403, "{undo:?}");
+    assert!(
+        told.contains("; no file at /.well-known/fedicensus opts in again"),
+        "{told}"
+    );
+
+    let (writer, now, name) = (stage.store.writer(), Standing.now(), host(NAME));
+    let census = Census::new(stage.census.clone());
+    let ask = async |of: &str| {
+        let host = host(of);
+        census.ask(&Request::ReadProof { host }).await.unwrap()
+    };
+    for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
+        writer.opt_out(&name, by, now).await.unwrap();
+        let answer = ask(NAME).await;
+        assert!(matches!(answer, Answer::NoProof { .. }), "{answer:?}");
+        writer.opt_in(&name, by, now).await.unwrap();
+    }
+    writer.park(&name, ParkedWhy::Moderator, now).await.unwrap();
+    assert!(matches!(ask(NAME).await, Answer::NoProof { .. }));
+    assert!(matches!(ask("co.uk").await, Answer::NotAdmitted { .. }));
+    assert_eq!(stage.visited(), [""; 0]);
+    assert!(matches!(
+        ask("other.a.example").await,
+        Answer::NoProof { .. }
+    ));
+    assert_eq!(stage.visited(), ["other.a.example"]);
+}
+
+#[tokio::test]
+async fn whom_the_operator_denies_is_never_visited() {
+    let stage = Stage::that_denies("a.example\n").await;
+    let census = Census::new(stage.census.clone());
+    let host = host(NAME);
+    let answer = census.ask(&Request::ReadProof { host }).await.unwrap();
+    assert!(matches!(answer, Answer::NoProof { .. }), "{answer:?}");
+    assert_eq!(stage.visited(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_now_is_put_off() {
+    let stage = Stage::start().await;
+    let why = || "some reason".to_owned();
+    let retry_after_s = 61;
+    for (told, status, code, retry) in [
+        (
+            Answer::NotNow {
+                why: why(),
+                retry_after_s,
+            },
+            429,
+            "read_lately",
+            "61",
+        ),
+        (
+            Answer::CannotTell {
+                why: why(),
+                retry_after_s,
+            },
+            503,
+            "file_not_read",
+            "61",
+        ),
+        (Answer::Failed { why: why() }, 503, "census_away", "30"),
+    ] {
+        stage.file(NAME, told);
+        let reply = stage.post("/opt-out", "", SOCIAL).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (status, &code.into()),
+            "{reply:?}"
+        );
+        let line = format!("retry-after: {retry}");
+        assert!(reply.head.lines().any(|told| told == line), "{reply:?}");
+        assert!(reply.head.contains("application/problem+json"), "{reply:?}");
+    }
+    assert_eq!(stage.state(NAME), None);
+}
