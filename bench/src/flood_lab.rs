@@ -5,11 +5,11 @@
 //! Everything is the product's: fifty servers are checked in containers, their lists come through checkers' stdout, and the farm's hosts that come in
 //! are checked as well and live. Alone the days are shorter.
 
+mod lab;
 mod memory;
 mod role;
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -91,9 +91,12 @@ async fn main() -> Result<()> {
         std::fs::create_dir(path.join(name))?;
     }
     std::fs::write(path.join("rules"), RULES)?;
-    let mut lab = start_lab(&arguments, path)?;
+    let farm = arguments.names.to_string();
+    let further = ["--personas", "seed.lab.test", "--farm", &farm];
+    let crowd = usize::try_from(arguments.crowd)?;
+    let mut lab = lab::start(&arguments.programs, path, crowd, &further)?;
     lab.makes(&path.join("lab/names")).await?;
-    let crowd = crowd(&path.join("lab/names"))?;
+    let crowd = lab::crowd(&path.join("lab/names"))?;
     let role = |name| {
         let mut command = fedicensus(&arguments, path);
         Role::start(name, command.arg(name), path)
@@ -170,34 +173,6 @@ impl Honest {
         }
         Ok(())
     }
-}
-
-fn start_lab(arguments: &Arguments, folder: &Path) -> Result<Role> {
-    // Free a moment ago: good enough for a machine that nobody attacks.
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port();
-    let mut command = Command::new(arguments.programs.join("fedicensus-lab"));
-    command
-        .arg("serve")
-        .arg("--state")
-        .arg(folder.join("lab"))
-        .args(["--listen", &format!("127.0.0.1:{port}")])
-        .args(["--address", "127.0.0.1"])
-        .args(["--personas", "seed.lab.test"])
-        .args(["--crowd", &arguments.crowd.to_string()])
-        .args(["--farm", &arguments.names.to_string()]);
-    Role::start("lab", &mut command, folder)
-}
-
-/// The crowd's names in the gateway's names file.
-fn crowd(names_file: &Path) -> Result<Vec<Host>> {
-    std::fs::read_to_string(names_file)?
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| name.contains(".crowd-"))
-        .map(|name| Host::parse(name).with_context(|| name.to_owned()))
-        .collect()
 }
 
 /// A command of `fedicensus`, with the settings of all roles. Paces are off: they would measure themselves.

@@ -3,6 +3,7 @@
 //! In: the release binaries, an engine, the checker's image. Out: a table of runs, the medians, and the ratio of the two.
 
 mod direct;
+mod lab;
 mod measure;
 mod role;
 mod stage;

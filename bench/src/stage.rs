@@ -1,6 +1,5 @@
 //! What both sides of the benchmark share: the lab with its crowd, the gateway, the launcher's engine, and a folder for all of it.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,13 +12,11 @@ use tokio::process::Command;
 
 use crate::Arguments;
 use crate::direct::Direct;
+use crate::lab;
 use crate::role::Role;
 
 /// Who asks, in the user agent.
 pub(crate) const CONTACT: &str = "bench@census.test";
-
-/// How the names of the lab's crowd are told from its personas': the crowd lives, and has nothing up its sleeve.
-const CROWD: &str = ".crowd-";
 
 /// The client's time-out for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
@@ -47,10 +44,10 @@ impl Stage {
         for name in ["lab", "egress", "sockets"] {
             std::fs::create_dir(path.join(name))?;
         }
-        let mut lab = start_lab(arguments, path)?;
+        let mut lab = lab::start(&arguments.programs, path, arguments.checks, &[])?;
         lab.makes(&path.join("lab/names")).await?;
         lab.makes(&path.join("lab/ca.pem")).await?;
-        let hosts = crowd(&path.join("lab/names"))?;
+        let hosts = lab::crowd(&path.join("lab/names"))?;
         ensure!(
             hosts.len() >= arguments.checks,
             "the lab's crowd has {} hosts, fewer than {}",
@@ -140,32 +137,6 @@ impl Stage {
         self.gateway.stop().await?;
         self.lab.stop().await
     }
-}
-
-fn start_lab(arguments: &Arguments, folder: &Path) -> Result<Role> {
-    // Free a moment ago: good enough for a machine that nobody attacks.
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port();
-    let mut command = Command::new(arguments.programs.join("fedicensus-lab"));
-    command
-        .arg("serve")
-        .arg("--state")
-        .arg(folder.join("lab"))
-        .args(["--listen", &format!("127.0.0.1:{port}")])
-        .args(["--address", "127.0.0.1"])
-        .args(["--crowd", &arguments.checks.to_string()]);
-    Role::start("lab", &mut command, folder)
-}
-
-/// The crowd's names in the gateway's names file.
-fn crowd(names_file: &Path) -> Result<Vec<Host>> {
-    std::fs::read_to_string(names_file)?
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| name.contains(CROWD) && !name.starts_with('*'))
-        .map(|name| Host::parse(name).with_context(|| name.to_owned()))
-        .collect()
 }
 
 fn environment(arguments: &Arguments, folder: &Path) -> Vec<(&'static str, String)> {
