@@ -412,7 +412,7 @@ impl Handler {
             )),
             Some(_) => Ok(format!("{name} is not paused: nothing to do")),
             None => Err(format!(
-                "{}: no source of this name was ever read; `fedicensus sources` shows them",
+                "{}: no source of this name was ever read; `fedicensus sources list` shows them",
                 protocol::escaped(name.as_bytes(), 200)
             )),
         }
