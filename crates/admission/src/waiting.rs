@@ -2,15 +2,20 @@
 //!
 //! In: names that were refused for want of room, by whom they were named, the time. Out: whom to try first; what changed, for whoever keeps it on
 //! disk. Refused: more than [`WAITING_MAX`] names, or [`WAITING_PER_DOMAIN_MAX`] of one registered domain. When there is no place, the name that the
-//! fewest name goes, of those the one that has waited for longest; a newcomer that no more name than that one is not kept.
+//! fewest name goes, of those the one that has waited for longest. A newcomer that no more name than that one is not kept, unless it comes from a source
+//! that has fewer names waiting which nobody else names than another source: then one of those goes, so that fifty servers with made-up lists can't take
+//! all places from hundreds that name a host each.
 //!
 //! How many independent sources named a name is approximate: each has one of 64 bits, by its counter's id. A name's own registered domain is none.
 //!
-//! A name takes some 400 bytes here when it is the only one of its registered domain, so that all of them take 40 MB at most.
+//! A name takes some 500 bytes here when it is the only one of its registered domain, so that all of them take 50 MB at most.
+
+mod sources;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use self::sources::Sources;
 use crate::door::{Room, SourceId};
 
 /// Most names that wait: two days' admissions by the default limit, so that nobody waits behind more than can be let in soon.
@@ -85,6 +90,8 @@ pub struct Waiting {
     waiters: HashMap<Arc<str>, Slot>,
     order: BTreeSet<Rank>,
     domains: HashMap<Arc<str>, Vec<Rank>>,
+    /// Of names that one source names, or none.
+    sources: Sources,
     /// Whose rows are not as they are here.
     unwritten: BTreeSet<Arc<str>>,
     names_max: usize,
@@ -103,6 +110,7 @@ impl Default for Waiting {
             waiters: HashMap::new(),
             order: BTreeSet::new(),
             domains: HashMap::new(),
+            sources: Sources::default(),
             unwritten: BTreeSet::new(),
             names_max: WAITING_MAX,
             per_domain_max: WAITING_PER_DOMAIN_MAX,
@@ -260,7 +268,15 @@ impl Waiting {
         };
         let least = least?;
         let newcomer = u64::BITS.saturating_sub(NamedBy::default().with(naming).count());
-        (newcomer < least.unnamed).then(|| Some(least.clone()))
+        if newcomer < least.unnamed {
+            return Some(Some(least.clone()));
+        }
+        if siblings.len() >= self.per_domain_max || newcomer > least.unnamed {
+            return None;
+        }
+        self.sources
+            .last_of_the_greatest(naming.source)
+            .map(|crowded| Some(crowded.clone()))
     }
 
     /// Of those that the fewest name, the one that has waited for longest.
@@ -288,6 +304,9 @@ impl Waiting {
         // Most domains have one.
         siblings.reserve_exact(1);
         siblings.push(rank.clone());
+        if rank.has_one_source() {
+            self.sources.insert(waiter.source, rank.clone());
+        }
         self.order.insert(rank);
         self.waiters.insert(name, Slot { waiter, domain });
     }
@@ -296,6 +315,7 @@ impl Waiting {
         let (name, slot) = self.waiters.remove_entry(name)?;
         let rank = Rank::of(&name, &slot.waiter);
         self.order.remove(&rank);
+        self.sources.remove(slot.waiter.source, &rank);
         if let Some(siblings) = self.domains.get_mut(&slot.domain) {
             siblings.retain(|sibling| *sibling != rank);
             if siblings.is_empty() {
@@ -307,6 +327,10 @@ impl Waiting {
 }
 
 impl Rank {
+    fn has_one_source(&self) -> bool {
+        u64::BITS.saturating_sub(self.unnamed) <= 1
+    }
+
     fn of(name: &Arc<str>, waiter: &Waiter) -> Self {
         Self {
             unnamed: u64::BITS.saturating_sub(waiter.named_by.count()),

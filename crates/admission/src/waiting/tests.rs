@@ -96,6 +96,37 @@ fn all_together_are_bounded_as_well() {
     assert!(!waiting.name(&naming("newer", "newer", 1), Room::Rule, 9));
 }
 
+/// A source with a long made-up list gives its places up to those who name a host each, until all have as many.
+#[test]
+fn one_source_cannot_take_the_places_of_all_others() {
+    let mut waiting = small();
+    for (at, name) in (1..).zip(["a", "b", "c", "d", "e", "f"]) {
+        assert!(waiting.name(&naming(name, name, 1), Room::Total, at));
+    }
+    let more = naming("g", "g", 1);
+    assert!(!waiting.would_change(&more, 7), "it has the most itself");
+    assert!(!waiting.name(&more, Room::Total, 7));
+    for (at, (name, source)) in (8..).zip([("x", 2), ("y", 3), ("z", 2)]) {
+        let newcomer = naming(name, name, source);
+        assert!(waiting.would_change(&newcomer, at), "{name}");
+        assert!(waiting.name(&newcomer, Room::Total, at), "{name}");
+    }
+    assert_eq!(order(&waiting), ["a", "b", "c", "x", "y", "z"]);
+    // Three, two and one: nobody gains by a change.
+    assert!(!waiting.name(&naming("u", "u", 2), Room::Total, 11));
+    assert!(waiting.name(&naming("v", "v", 3), Room::Total, 12));
+    // Who is named by more has no part in it, on either side.
+    waiting.name(&naming("a", "a", 9), Room::Total, 13);
+    waiting.name(&naming("b", "b", 9), Room::Total, 14);
+    assert_eq!(order(&waiting), ["a", "b", "x", "y", "z", "v"]);
+    assert!(waiting.name(&naming("w", "w", 1), Room::Total, 15));
+    assert_eq!(order(&waiting), ["a", "b", "x", "y", "z", "w"]);
+    for name in order(&waiting) {
+        waiting.remove(&name);
+    }
+    assert!(waiting.sources.last_of_the_greatest(SourceId(7)).is_none());
+}
+
 #[test]
 fn who_is_not_named_for_thirty_days_is_dropped() {
     let mut waiting = Waiting::default();
