@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use protocol::Host;
+use protocol::{Host, user_agent};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use tokio::time::{Instant, timeout_at};
@@ -29,9 +29,6 @@ use pace::Pace;
 
 /// Lines of an answer's head. The longest seen hold 40; a line is bounded by hyper's buffer of 400 KiB for all of them.
 const HEADER_LINES_MAX: usize = 100;
-
-/// Bytes of a contact in the user agent.
-const CONTACT_BYTES_MAX: usize = 200;
 
 /// How the host is reached.
 #[derive(Debug, Clone, Copy)]
@@ -175,7 +172,7 @@ impl Fetcher {
     ) -> Result<Self, SetupError> {
         let mut builder = Client::builder()
             .tls_backend_preconfigured(tls::config(ca_pem)?)
-            .user_agent(user_agent(contact))
+            .user_agent(user_agent(env!("CARGO_PKG_VERSION"), contact))
             .redirect(Policy::none())
             .referer(false)
             .no_proxy()
@@ -367,30 +364,5 @@ impl Fetcher {
             self.deadline,
             Arc::clone(&self.bytes),
         )
-    }
-}
-
-/// `Fedicensus/<version> (+<contact>)`, with whatever can't stand in a header left out of the contact.
-fn user_agent(contact: &str) -> String {
-    let contact: String = contact
-        .chars()
-        .filter(|letter| (letter.is_ascii_graphic() || *letter == ' ') && !"()\\".contains(*letter))
-        .take(CONTACT_BYTES_MAX)
-        .collect();
-    format!("Fedicensus/{} (+{contact})", env!("CARGO_PKG_VERSION"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_contact_cannot_break_out_of_its_header() {
-        let agent = user_agent("https://a.example/\r\nX: (y)\\ é");
-        let expect = format!(
-            "Fedicensus/{} (+https://a.example/X: y )",
-            env!("CARGO_PKG_VERSION")
-        );
-        assert_eq!(agent, expect);
     }
 }

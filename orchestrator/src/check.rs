@@ -12,12 +12,13 @@ use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::confirm::{Dns, Doubt, Witness};
 use crate::egress::{Way, open};
 use crate::fault::Fault;
 use crate::lines::Lines;
+use crate::metrics::labels::Phase;
 use crate::report::{Breach, Report, conclude};
 use crate::tools::Tools;
 
@@ -108,10 +109,14 @@ pub async fn run(check: &Check, tools: &Tools) -> Ended {
 }
 
 async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
-    let (mut egress, witness) = match open(check, tools).await? {
+    let asked = Instant::now();
+    let way = open(check, tools).await?;
+    tools.meters.phase(Phase::Opening, asked.elapsed());
+    let (mut egress, witness) = match way {
         Way::Open { egress, witness } => (egress, witness),
         Way::Closed(ended) => return Ok(ended),
     };
+    let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
     let Ok(Ok(_place)) = timeout(PLACE_WITHIN, tools.places.acquire()).await else {
         return Ok(Ended::Deferred {
@@ -119,6 +124,8 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
             retry_after: PLACE_WITHIN,
         });
     };
+    tools.meters.phase(Phase::Waiting, opened.elapsed());
+    let placed = Instant::now();
     let container = tools
         .launcher
         .launch(&check.id, &check.host)
@@ -128,10 +135,14 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
     let told = timeout(OVERDUE_AFTER, listen(check, container, &mut egress, tools))
         .await
         .map_err(|_elapsed| Fault::Overdue)??;
+    if let Some(end) = &told.end {
+        tools.meters.container(end, placed.elapsed());
+    }
     let account = egress
         .close(told.report.is_alive())
         .await
         .map_err(Fault::Gateway)?;
+    tools.meters.account(&account);
     check.step(|| {
         format!(
             "gateway: {} connections, {} bytes up, {} down",

@@ -7,6 +7,8 @@ mod admission;
 mod ask;
 mod copies;
 mod groups;
+mod key;
+mod minoru;
 mod roles;
 mod show;
 mod sources;
@@ -76,6 +78,9 @@ enum Command {
     Import {
         /// The file; `-` for standard input
         file: PathBuf,
+        /// The file is the SQLite database of Minoru's crawler: take over states and times as well
+        #[arg(long)]
+        minoru: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -132,6 +137,9 @@ enum Command {
     /// Look at the public lists that are read on a schedule, and resume one that is paused
     #[command(subcommand)]
     Sources(sources::Sources),
+    /// Look at the key that signs what is published, and make a new one
+    #[command(subcommand)]
+    Key(key::Key),
     /// Say whether a part works, for health checks
     Health {
         /// The part
@@ -276,7 +284,12 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Intake => roles::intake(config).await,
         Command::Check { host } => ask::check(config, host).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
-        Command::Import { file, output } => ask::import(config, &file, output.json).await,
+        Command::Import {
+            file,
+            minoru: true,
+            output,
+        } => minoru::import(config, &file, output.json).await,
+        Command::Import { file, output, .. } => ask::import(config, &file, output.json).await,
         Command::Status { hosts: true, .. } => show::hosts(config),
         Command::Status {
             hosts: false,
@@ -289,6 +302,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Restore { file } => copies::restore(config, &file),
         Command::Groups(command) => groups::obey(command, config).await,
         Command::Sources(command) => sources::obey(command, config).await,
+        Command::Key(command) => key::obey(&command, config),
         Command::Health { part } => show::health(config, part).await,
         Command::Admission(_)
         | Command::Token { .. }

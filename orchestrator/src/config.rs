@@ -15,15 +15,18 @@ use std::time::Duration;
 use admission::{Limits, Names, Reserved, Suffixes};
 use census::time::Calendar;
 use protocol::{Host, ListFormat};
+use site::facts::Intake;
 use thiserror::Error;
 
 use crate::policy::{self, ListError, SuffixPlace};
+use crate::publish::Publisher;
+use crate::publish::pages::About;
 use crate::source::file::SourcesError;
 use crate::source::{self, Source};
 
 use value::{
-    boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path, path_or_none,
-    resolvers, selinux_level, small, whole_path_or_none,
+    address_or_none, boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path,
+    path_or_none, resolvers, selinux_level, small, whole_path_or_none,
 };
 
 pub use intake::IntakeConfig;
@@ -147,6 +150,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Directory of the published files.
     pub public_dir: PathBuf,
+    /// Where visitors read them, without a slash at its end.
+    pub public_address: Option<String>,
     /// The gateway's control socket.
     pub gateway_socket: PathBuf,
     /// The launcher's door.
@@ -175,6 +180,8 @@ pub struct Config {
     pub text_socket: Option<PathBuf>,
     /// The daemon's socket for the intake, if there is one.
     pub intake_socket: Option<PathBuf>,
+    /// The daemon's socket for Prometheus, if there is one.
+    pub metrics_socket: Option<PathBuf>,
     /// For the intake role: where it listens, whom it believes, how much it takes.
     pub intake: IntakeConfig,
 }
@@ -294,6 +301,7 @@ impl Config {
             peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
             data_dir,
             public_dir: values.parse("public_dir", path)?,
+            public_address: values.parse("public_address", address_or_none)?,
             gateway_socket: values.parse("gateway_socket", path)?,
             launcher_socket: values.parse("launcher_socket", path)?,
             launcher: values.parse("launcher", |text| {
@@ -318,6 +326,7 @@ impl Config {
             gateway_settings: gateway_settings(values)?,
             text_socket: values.parse("text_socket", path_or_none)?,
             intake_socket: values.parse("intake_socket", path_or_none)?,
+            metrics_socket: values.parse("metrics_socket", path_or_none)?,
             intake: IntakeConfig::new(values)?,
         })
     }
@@ -382,6 +391,28 @@ impl Config {
     /// Path of the database.
     pub fn database(&self) -> PathBuf {
         self.data_dir.join("census.db")
+    }
+
+    /// Where the census publishes, and as whom.
+    pub fn publisher(&self) -> Publisher {
+        Publisher {
+            public_dir: self.public_dir.clone(),
+            data_dir: self.data_dir.clone(),
+            contact: self.contact.clone(),
+            address: self.public_address.clone(),
+        }
+    }
+
+    /// What the pages say of whoever runs the census.
+    pub fn about(&self) -> About {
+        About {
+            contact: self.contact.clone(),
+            address: self.public_address.clone(),
+            intake: match self.intake_socket {
+                Some(_) => Intake::Open,
+                None => Intake::Closed,
+            },
+        }
     }
 
     /// Path of the daemon's control socket.

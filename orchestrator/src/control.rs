@@ -14,7 +14,6 @@ use census::source::Memory;
 use census::time::Calendar;
 use dump::Force;
 use protocol::Host;
-use serde::{Deserialize, Serialize};
 use store::{OptIn, OptOut, StoreError, Writer};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -27,9 +26,13 @@ use crate::door::{Brought, Door, Submitted};
 use crate::groups::{self, Verb};
 use crate::tools::Tools;
 
+mod adopt;
 mod client;
+mod wire;
 
+pub use self::adopt::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee};
 pub use self::client::{Conversation, ask};
+pub use self::wire::{AddReport, Answer, By, Request};
 
 /// Longest request: a batch of names.
 pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
@@ -48,100 +51,6 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Steps of a watched check that wait for a slow terminal.
 const STEPS_WAITING_MAX: usize = 4096;
-
-/// What a command asks.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// Bring names in.
-    Add {
-        /// As typed.
-        names: Vec<String>,
-    },
-    /// An owner, or a moderator, wants a host left alone; or takes that back.
-    OptOut {
-        /// The host.
-        host: Host,
-        /// Who wants it.
-        by: By,
-        /// Take it back.
-        undo: bool,
-    },
-    /// Check a host now.
-    Check {
-        /// The host.
-        host: Host,
-    },
-    /// Publish now.
-    Dump {
-        /// Even when too many names were lost.
-        force: bool,
-    },
-    /// Read the admission rules and the operator's lists again.
-    ReloadAdmission {},
-    /// Decide about a group.
-    DecideGroup {
-        /// Its registered domain, as typed.
-        domain: String,
-        /// What.
-        verb: Verb,
-        /// Why.
-        reason: String,
-    },
-    /// Read a source again that is paused.
-    ResumeSource {
-        /// What the operator calls it.
-        name: String,
-    },
-    /// The loop's state.
-    Live {},
-}
-
-/// Who asks for an opt-out by word of mouth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The instance's owner.
-    Owner,
-    /// A moderator of this census.
-    Moderator,
-}
-
-impl From<By> for census::state::OptedOutBy {
-    fn from(by: By) -> Self {
-        match by {
-            By::Owner => Self::Owner,
-            By::Moderator => Self::Moderator,
-        }
-    }
-}
-
-/// A line of the answer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Answer {
-    /// Something happened on the way.
-    Step(String),
-    /// What came of `add`.
-    Added(AddReport),
-    /// The loop's state.
-    Live(LiveState),
-    /// The end of all others, in words.
-    Done(String),
-    /// It did not work, and why.
-    Failed(String),
-}
-
-/// What became of names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AddReport {
-    /// They are in now and due at once.
-    pub taken: Vec<Host>,
-    /// They were in.
-    pub known: Vec<Host>,
-    /// They are no names for the census, and why.
-    pub refused: Vec<(String, String)>,
-}
 
 /// Serves requests with what is there: always a writer, and a loop when the daemon runs.
 #[derive(Debug, Clone)]
@@ -195,6 +104,7 @@ impl Handler {
     pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
         let last = match request {
             Request::Add { names } => self.add(&names).await.map(Answer::Added),
+            Request::Adopt(hosts) => self.adopt(&hosts).await.map(Answer::Adopted),
             Request::OptOut { host, by, undo } => {
                 self.opt_out(&host, by, undo).await.map(Answer::Done)
             }
@@ -418,7 +328,8 @@ impl Handler {
         }
     }
 
-    fn live(&self) -> Result<LiveState, String> {
+    /// The loop at this moment, and the door.
+    pub(crate) fn live(&self) -> Result<LiveState, String> {
         let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
         let now = self.tools.clock.now();
         Ok(LiveState {
@@ -437,11 +348,22 @@ fn in_words(error: StoreError) -> String {
     error.to_string()
 }
 
+/// Mode of the sockets that only the census's own user may use.
+pub(crate) const SOCKET_MODE: u32 = 0o600;
+
 /// Makes the control socket.
 ///
 /// # Errors
 /// When it can't be made: its path is too long, or its directory can't be written.
 pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
+    listen_as(path, SOCKET_MODE)
+}
+
+/// Makes a socket of this mode.
+///
+/// # Errors
+/// As [`listen`].
+pub(crate) fn listen_as(path: &Path, mode: u32) -> anyhow::Result<UnixListener> {
     // The database's lock is held, so a socket that is there is a former life's.
     std::fs::remove_file(path)
         .or_else(|error| {
@@ -451,10 +373,10 @@ pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
                 Err(error)
             }
         })
-        .with_context(|| format!("cannot remove the stale control socket {}", path.display()))?;
+        .with_context(|| format!("cannot remove the stale socket {}", path.display()))?;
     let listener = UnixListener::bind(path)
-        .with_context(|| format!("cannot make the control socket {}", path.display()))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        .with_context(|| format!("cannot make the socket {}", path.display()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(listener)
 }
 
@@ -472,17 +394,18 @@ pub async fn serve(
         let handler = handler.clone();
         async move { converse(stream, &handler).await }
     };
-    accept(path, listener, CONNECTIONS_MAX, talk, shutdown).await
+    accept(path, listener, SOCKET_MODE, CONNECTIONS_MAX, talk, shutdown).await
 }
 
 /// Serves a socket of ours until `shutdown`: `talk` with each connection, at most `connections_max` at once. Makes the socket anew when somebody
-/// took it away.
+/// took it away, of this mode.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
 pub(crate) async fn accept<Talking>(
     path: PathBuf,
     mut listener: UnixListener,
+    mode: u32,
     connections_max: usize,
     talk: impl Fn(UnixStream) -> Talking,
     shutdown: CancellationToken,
@@ -502,8 +425,8 @@ where
             accepted = listener.accept() => accepted,
             _ = look.tick() => {
                 // Without its directory it can't be made, and there is nobody to ask.
-                if is_missing(&path) && let Ok(anew) = listen(&path) {
-                    tracing::warn!(path = %path.display(), "the control socket was taken away; there is a new one");
+                if is_missing(&path) && let Ok(anew) = listen_as(&path, mode) {
+                    tracing::warn!(path = %path.display(), "a socket was taken away; there is a new one");
                     listener = anew;
                 }
                 continue;

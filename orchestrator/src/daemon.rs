@@ -33,7 +33,8 @@ use crate::door::Brought;
 use crate::due::{Due, EarlyAsks};
 use crate::fault::{Fault, Faulters, Lately};
 use crate::outage::Outage;
-use crate::publish::PublishError;
+use crate::publish::round::Done;
+use crate::publish::signature;
 use crate::silence::Silence;
 use crate::tools::Tools;
 
@@ -90,7 +91,7 @@ enum Wake {
     Shutdown,
     CheckEnded(Finished),
     Written(writes::Outcome),
-    Dumped(Result<u64, PublishError>),
+    Dumped(Done),
     Order(Order),
 }
 
@@ -197,6 +198,9 @@ impl Daemon {
         orders: mpsc::Receiver<Order>,
     ) -> anyhow::Result<Self> {
         dump::clear_stale(&config.public_dir).context("cannot publish")?;
+        site::clear_stale(&config.public_dir).context("cannot publish")?;
+        // While somebody looks; later a key that can't be used keeps nothing from being published.
+        signature::keys(&config.data_dir).context("cannot sign what is published")?;
         let now = tools.now();
         let interrupted = tools
             .writer
@@ -281,7 +285,7 @@ impl Daemon {
                     self.conclude(finished);
                 }
                 Wake::Written(outcome) => self.written(outcome)?,
-                Wake::Dumped(outcome) => self.dumped(outcome),
+                Wake::Dumped(done) => self.dumped(done),
                 Wake::Order(order) => self.obey(order).await,
                 Wake::Shutdown => break,
             }
@@ -300,7 +304,7 @@ impl Daemon {
             // Before all that comes in a steady stream: a busy census must still publish and obey.
             _ = self.ticker.tick() => Wake::Tick,
             Some(outcome) = self.dumps.running.join_next() => match outcome {
-                Ok(outcome) => Wake::Dumped(outcome),
+                Ok(done) => Wake::Dumped(done),
                 Err(_panicked) => Wake::Tick,
             },
             Some(order) = self.orders.recv() => Wake::Order(order),
@@ -425,9 +429,7 @@ impl Daemon {
         if !self.outage.is_on() {
             self.ask_canaries(now).await;
         }
-        if now >= self.dumps.next {
-            self.start_dump(Force::No);
-        }
+        self.publish_due(now);
         Ok(())
     }
 
@@ -463,7 +465,7 @@ impl Daemon {
         );
         self.clock_offset_ms = now.minus(self.started.elapsed()).0;
         let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
-        self.dumps.next = self.dumps.next.min(now.plus(ordinary));
+        self.dumps.clock_was_set(now, ordinary);
         self.due.poke();
         self.confirm.clock_was_set(now);
         if let Err(error) = self.tools.writer.clamp(now, self.tools.calendar).await {

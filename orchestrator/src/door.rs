@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission::counters::{Row, RowError};
 use admission::door::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
+use census::state::Record;
 use census::time::Timestamp;
 use protocol::Host;
 use store::{AddedAs, Candidate, Remembered, StoreError, Writer};
@@ -55,7 +56,7 @@ pub enum DoorError {
 /// What became of a name that the operator brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Brought {
-    /// It is in now and due at once.
+    /// It is in now.
     New,
     /// It was in.
     Known,
@@ -234,16 +235,41 @@ impl Door {
         hosts: Vec<Host>,
         now: Timestamp,
     ) -> Result<Vec<(Host, Brought)>, StoreError> {
+        let discovered = |host| Record::discovered(host, now, now);
+        self.bring(hosts.into_iter().map(discovered).collect(), |welcome| {
+            let hosts = welcome.into_iter().map(|record| record.host).collect();
+            self.0.writer.add_now(hosts, now)
+        })
+        .await
+    }
+
+    /// Lets in what the operator takes over from another crawler, as [`Door::brought`], due when the records say.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the hosts may be in already.
+    pub async fn adopted(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
+        self.bring(records, |welcome| self.0.writer.adopt(welcome))
+            .await
+    }
+
+    async fn bring<Writing>(
+        &self,
+        records: Vec<Record>,
+        write: impl FnOnce(Vec<Record>) -> Writing,
+    ) -> Result<Vec<(Host, Brought)>, StoreError>
+    where
+        Writing: Future<Output = Result<Vec<(Host, AddedAs)>, StoreError>>,
+    {
         let mut book = self.0.book.lock().await;
         let terms = self.terms();
-        let (mut outcome, mut welcome) = (Vec::with_capacity(hosts.len()), Vec::new());
-        for host in hosts {
-            match terms.bans(&DomainName::from(&host)) {
-                Ok(()) => welcome.push(host),
-                Err(refusal) => outcome.push((host, Brought::Refused(refusal))),
+        let (mut outcome, mut welcome) = (Vec::with_capacity(records.len()), Vec::new());
+        for record in records {
+            match terms.bans(&DomainName::from(&record.host)) {
+                Ok(()) => welcome.push(record),
+                Err(refusal) => outcome.push((record.host, Brought::Refused(refusal))),
             }
         }
-        for (host, added_as) in self.0.writer.add_now(welcome, now).await? {
+        for (host, added_as) in write(welcome).await? {
             // Should the row that says that it waits be there after a crash, its turn finds it known.
             book.waiting.remove(host.as_str());
             let brought = match added_as {

@@ -188,6 +188,7 @@ mod tests {
             places: Arc::new(Semaphore::new(1)),
             contact: "".into(),
             peers_every: 3,
+            meters: Arc::default(),
         }
     }
 

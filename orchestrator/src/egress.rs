@@ -45,6 +45,7 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
         .map_err(Fault::Gateway)?;
     Ok(match opened {
         Opened::Ready(egress) => {
+            count_look_up(egress.fresh, tools);
             let witness = witness(&egress, check.began);
             Way::Open { egress, witness }
         }
@@ -54,6 +55,7 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
             families,
             fresh,
         } => {
+            count_look_up(fresh, tools);
             check.step(|| {
                 format!(
                     "gateway: unreachable, {}: {detail}",
@@ -93,6 +95,12 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
             Way::Closed(Ended::Offline)
         }
     })
+}
+
+fn count_look_up(fresh: bool, tools: &Tools) {
+    if fresh {
+        tools.meters.looked_up();
+    }
 }
 
 fn witness(egress: &Egress, began: Timestamp) -> Witness {

@@ -9,9 +9,11 @@ use census::transition::Entry;
 use gateway::control::Deferral;
 use protocol::{DeadReason, Host};
 use serde::Serialize;
+use site::why::is_taken_over;
 use store::Stored;
 
 use crate::groups;
+use crate::publish::pages::group_says;
 
 /// What is known of one host.
 #[derive(Debug, Clone, Serialize)]
@@ -63,7 +65,7 @@ pub struct Past {
     pub reason: Option<String>,
 }
 
-/// Explains a host that the census knows.
+/// Explains a host that the census knows. A list written now goes by this; the one that stands may be older.
 pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanation {
     let record = &stored.record;
     let would_be_listed = is_listed(record, stored.target_is_alive, now, calendar);
@@ -79,7 +81,7 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
         since: Some(rfc3339(record.since)),
         listed,
         why: match held {
-            Some(group) if would_be_listed || is_waiting(record) => {
+            Some(group) if group_says(&group.group, false).decides(record, would_be_listed) => {
                 groups::why_not(group, &record.host)
             }
             Some(_) | None => why(record, stored.target_is_alive, listed, now, calendar),
@@ -109,11 +111,6 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
             })
             .collect(),
     }
-}
-
-/// Whether nothing is known of it that its group would not explain.
-fn is_waiting(record: &Record) -> bool {
-    matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
 }
 
 /// What the operator's deny-list says goes before all else, whatever is known of the host.
@@ -215,7 +212,8 @@ fn why(
         State::OptedOut { by: OptedOutBy::Moderator } => "a moderator of this census removed it".to_owned(),
         State::Parked { why: ParkedWhy::InvalidName } => "its name was valid once and no longer is".to_owned(),
         State::Parked { why: ParkedWhy::Moderator } => "a moderator of this census holds it".to_owned(),
-        _ if record.hidden => "it asks to be left out of statistics".to_owned(),
+        _ if is_taken_over(record) => "another crawler says that it lived; it is listed once a check of ours has found that it lives and may be shown".to_owned(),
+        _ if record.hidden => "it asks to be left out of statistics, or we could not learn whether it does".to_owned(),
         State::Discovered if record.refuses => "somebody is there, who has refused to talk to us so far".to_owned(),
         State::Discovered => "it was never judged yet".to_owned(),
         State::Dying { gone: true, .. } => "it answered 410 Gone".to_owned(),
@@ -325,4 +323,63 @@ pub fn rfc3339(at: Timestamp) -> String {
         |_out_of_range| format!("{} ms", at.0),
         |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use census::group::{Group, Place};
+    use store::{StoredGroup, WildcardLook};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+    fn stored(state: State, decision: Decision) -> Stored {
+        let host = Host::parse("a.example").unwrap();
+        let group = StoredGroup {
+            domain: "a.example".to_owned(),
+            group: Group {
+                hosts: 1,
+                is_over: true,
+                decision,
+                asked_since: None,
+                asked: 0,
+            },
+            reason: Some("a farm".to_owned()),
+            decided_at: None,
+            held_back: 1,
+            wildcard: WildcardLook::default(),
+        };
+        Stored {
+            record: Record {
+                state,
+                ..Record::discovered(host, NOW, NOW)
+            },
+            in_flight: false,
+            interruptions: 0,
+            faults: 0,
+            last_note: None,
+            history: Vec::new(),
+            target_is_alive: false,
+            group: Some(group),
+            place: Place::HeldBack,
+        }
+    }
+
+    /// Nobody mends a host that stays off all the same; and a wish is told before what others decided.
+    #[test]
+    fn a_denied_group_is_why_whatever_else_is_wrong_with_the_host() {
+        let robots = State::OptedOut {
+            by: OptedOutBy::Robots,
+        };
+        for (state, decision, expect) in [
+            (State::Dead, Decision::Deny, "denies its group"),
+            (State::Dead, Decision::None, "has not answered"),
+            (State::Discovered, Decision::None, "nobody has looked"),
+            (robots, Decision::Deny, "robots.txt"),
+        ] {
+            let explained = explain(&stored(state, decision), NOW, Calendar::REAL);
+            assert!(explained.why.contains(expect), "{}", explained.why);
+        }
+    }
 }

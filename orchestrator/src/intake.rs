@@ -77,7 +77,15 @@ impl IntakeDoor {
             let answers = answers.clone();
             async move { converse(stream, &answers).await }
         };
-        control::accept(self.path, self.listener, CONNECTIONS_MAX, talk, shutdown).await
+        control::accept(
+            self.path,
+            self.listener,
+            control::SOCKET_MODE,
+            CONNECTIONS_MAX,
+            talk,
+            shutdown,
+        )
+        .await
     }
 }
 

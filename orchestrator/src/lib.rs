@@ -37,6 +37,7 @@ pub mod source;
 pub mod control;
 pub mod explain;
 pub mod intake;
+pub mod metrics;
 pub mod status;
 
 pub mod cli;

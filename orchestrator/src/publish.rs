@@ -1,17 +1,24 @@
 //! Step 7 of 7: rows → dump → files behind nginx, swapped at once.
 //!
-//! In: one read transaction. Out: `nodes.json` and `nodes.json.gz`, whole. Refused: a list that lost more than 30 % of its names since the
-//! last one is held back until an operator says so (invariant I11); the old one then stands, less those who opted out since (invariant I7).
+//! In: one read transaction. Out: the set of published files, each whole. Refused: a list that lost more than 30 % of its names since the last one is
+//! held back until an operator says so (invariant I11); the old set then stands, less those who opted out since (invariant I7).
 
-use std::path::Path;
+mod changes;
+mod day;
+pub mod pages;
+pub mod round;
+pub mod signature;
+
+use std::path::PathBuf;
 
 use admission::DomainList;
-use census::group::Decision;
-use census::state::State;
+use census::state::{Record, State};
 use census::time::{Calendar, Timestamp};
-use dump::{DumpError, Force, HeldBack};
+use dump::feed::About;
+use dump::sign::keys::KeyError;
+use dump::{DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError};
 use protocol::Host;
-use store::{Reader, StoreError};
+use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
 /// Why a dump did not end well.
@@ -31,188 +38,286 @@ pub enum PublishError {
         "the new list is perhaps published in part, each file whole; the next one mends that: {0}"
     )]
     Half(#[source] DumpError),
+    /// What was just written came back otherwise.
+    #[error(
+        "no new list was published, the old one stands: {0}; see the system's log for the disk behind it"
+    )]
+    ReadBack(#[source] RowError),
     /// Too many names were lost at once.
     #[error(transparent)]
     HeldBack(#[from] HeldBack),
+    /// The list is out, without a signature.
+    #[error("the new list was published, and is not signed: {0}")]
+    Unsigned(#[source] KeyError),
+    /// The list is out, and its pages are not.
+    #[error("the new list was published, but its pages were not, and the old ones stand: {0}")]
+    Pages(#[source] pages::PagesError),
 }
 
-/// Writes the list of what is listed at `now`, less whom the operator denies, and swaps it in. Gives the number of names. Blocks; the caller records the dump.
-///
-/// # Errors
-/// See [`PublishError`]. Each published file is then the old one or the new one, whole.
-pub fn publish(
-    reader: &Reader,
-    directory: &Path,
-    now: Timestamp,
-    calendar: Calendar,
-    deny: &DomainList,
-    force: Force,
-) -> Result<u64, PublishError> {
-    let previous = reader.last_dump()?.map(|dump| dump.names);
-    let staged = dump::write_nodes(directory, |name| {
-        let mut failed = None;
-        let read = reader.listed(now, calendar, |host| {
-            if failed.is_none() && deny.covers_text(host).is_none() {
-                failed = name(host).err();
+/// Where a census publishes, and as whom.
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    /// The public folder.
+    pub public_dir: PathBuf,
+    /// The private one, in which the signing key lies.
+    pub data_dir: PathBuf,
+    /// Who runs the census: an address that tells it from all others. The feeds' ids are made from it.
+    pub contact: String,
+    /// Where the site is read, without a slash at its end, if that is known: feeds lead there.
+    pub address: Option<String>,
+}
+
+/// What a dump goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// By which intervals.
+    pub calendar: Calendar,
+    /// Whom the operator denies.
+    pub deny: &'a DomainList,
+    /// Whether a list goes out that lost too many names.
+    pub force: Force,
+}
+
+/// A list that is out.
+#[derive(Debug)]
+pub struct Published {
+    /// Names on it.
+    pub names: u64,
+    /// Why it is not signed, if so.
+    pub unsigned: Option<KeyError>,
+}
+
+impl Publisher {
+    /// Writes the files of what is listed, less whom the operator denies, and swaps them in. Blocks; the caller records the dump.
+    ///
+    /// # Errors
+    /// See [`PublishError`]. Each published file is then the old one or the new one, whole.
+    pub fn publish(
+        &self,
+        reader: &Reader,
+        occasion: Occasion<'_>,
+    ) -> Result<Published, PublishError> {
+        let previous = reader.last_dump()?.map(|dump| dump.names);
+        let draft = dump::write(&self.public_dir, moment(occasion.now), |row| {
+            let mut failed = None;
+            let read = reader.listed(occasion.now, occasion.calendar, |listed| {
+                if failed.is_none() && occasion.deny.covers_text(listed.host).is_none() {
+                    failed = public(listed).and_then(|instance| row(&instance).err());
+                }
+            });
+            match failed {
+                Some(error) => Err(PublishError::Dump(error)),
+                None => Ok(read.map(|_hosts| ())?),
             }
-        });
-        match failed {
-            Some(error) => Err(PublishError::Dump(error)),
-            None => Ok(read.map(|_names| ())?),
+        })?;
+        let dump = Dump {
+            publisher: self,
+            reader,
+            occasion,
+        };
+        // Before the rest of the work: a list that is held back is tried again every few minutes.
+        if let Err(held_back) = dump::guard(previous, draft.instances(), occasion.force) {
+            drop(draft);
+            dump.retract()?;
+            return Err(held_back.into());
         }
-    })?;
-    if let Err(held_back) = dump::guard(previous, staged.names(), force) {
-        drop(staged);
-        retract(reader, directory, deny)?;
-        return Err(held_back.into());
+        let names = draft.instances();
+        let unsigned = dump.finish(draft)?;
+        Ok(Published { names, unsigned })
     }
-    let names = staged.names();
-    staged.publish().map_err(PublishError::Half)?;
-    Ok(names)
 }
 
-/// Takes those who opted out, asked to be left out, or are denied off the list that stands.
-fn retract(reader: &Reader, directory: &Path, deny: &DomainList) -> Result<(), PublishError> {
-    let path = directory.join(dump::NODES_FILE);
-    // A list that is not there, or not ours, holds nobody of whom we know.
-    let standing: Vec<String> = std::fs::read(&path)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
-    let mut kept = Vec::with_capacity(standing.len());
-    for name in &standing {
-        if deny.covers_text(name).is_none() && !is_withdrawn(reader, name)? {
-            kept.push(name.as_str());
-        }
-    }
-    if kept.len() < standing.len() {
-        dump::write_nodes(directory, |name| {
-            kept.iter()
-                .try_for_each(|host| name(host))
-                .map_err(PublishError::Dump)
-        })?
-        .publish()
-        .map_err(PublishError::Half)?;
-    }
-    Ok(())
+/// One dump under way.
+struct Dump<'a> {
+    publisher: &'a Publisher,
+    reader: &'a Reader,
+    occasion: Occasion<'a>,
 }
 
-fn is_withdrawn(reader: &Reader, name: &str) -> Result<bool, StoreError> {
-    let Ok(host) = Host::parse(name) else {
-        return Ok(true);
+impl Dump<'_> {
+    /// What follows the rows, the same for a new set and for one that names are taken off. Says why the set is not signed, if so.
+    fn finish(&self, mut draft: dump::Draft) -> Result<Option<KeyError>, PublishError> {
+        let Publisher {
+            public_dir,
+            data_dir,
+            ..
+        } = self.publisher;
+        let (about, witness) = (self.about(), self.witness());
+        let changes = changes::stage(&mut draft, public_dir, &about, &witness)?;
+        let mut sealed = draft.seal()?;
+        let keys = signature::attach(&mut sealed, data_dir, moment(witness.now))?;
+        changes.publish().map_err(PublishError::Half)?;
+        sealed.publish().map_err(PublishError::Half)?;
+        match keys {
+            Ok(keys) => {
+                signature::remove_others(&keys, public_dir);
+                Ok(None)
+            }
+            Err(error) => Ok(Some(error)),
+        }
+    }
+
+    fn about(&self) -> About {
+        let Publisher {
+            contact, address, ..
+        } = self.publisher;
+        changes::about(contact, address.as_deref())
+    }
+
+    fn witness(&self) -> changes::Witness<'_> {
+        let Occasion {
+            now,
+            calendar,
+            deny,
+            ..
+        } = self.occasion;
+        changes::Witness {
+            reader: self.reader,
+            deny,
+            now,
+            calendar,
+        }
+    }
+
+    /// Takes those who opted out, asked to be left out, or are denied off the set that stands: all files are made anew of its other rows, as they are.
+    /// Those who have no row may be named by what changed before: who died, and asks now to be left out.
+    fn retract(&self) -> Result<(), PublishError> {
+        let directory = self.publisher.public_dir.as_path();
+        let Some(mut rows) = dump::standing_rows(directory)? else {
+            return self.describe_standing_names();
+        };
+        let mut all_stay = true;
+        for row in &mut rows {
+            if self.kept(row)?.is_none() {
+                all_stay = false;
+                break;
+            }
+        }
+        // A crash between two renames may have left files of an older set, with names that these rows have not.
+        if all_stay
+            && rows.are_those_of_the_index(directory)
+            && changes::stand(directory, &self.about(), &self.witness())?
+        {
+            return Ok(());
+        }
+        let rows_read = self.rows_read()?;
+        let mut draft = dump::write(directory, moment(self.occasion.now), |row| {
+            for standing in dump::standing_rows(directory)?.into_iter().flatten() {
+                if let Some(instance) = self.kept(standing)? {
+                    row(&instance)?;
+                }
+            }
+            Ok::<(), PublishError>(())
+        })?;
+        draft.rows_were_read(rows_read);
+        self.finish(draft)?;
+        Ok(())
+    }
+
+    /// When the rows that stand were read from the database: as their index says, which a disk may have damaged; else they are those of the last list.
+    fn rows_read(&self) -> Result<Moment, PublishError> {
+        if let Some(at) = dump::standing_rows_read(&self.publisher.public_dir) {
+            return Ok(at);
+        }
+        let last = self.reader.last_dump()?.map(|dump| dump.at);
+        Ok(moment(last.unwrap_or(self.occasion.now)))
+    }
+
+    fn stays(&self, name: &str) -> Result<bool, StoreError> {
+        let is_denied = self.occasion.deny.covers_text(name).is_some();
+        Ok(!is_denied && !self.reader.is_withdrawn(name)?)
+    }
+
+    /// The row, if it stays. One that the disk has damaged names nobody whom anybody could look up, and goes.
+    fn kept(&self, row: Result<Instance, RowError>) -> Result<Option<Instance>, PublishError> {
+        match row {
+            Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
+            Err(RowError::Damaged { .. }) => Ok(None),
+            Err(RowError::Unreadable(error)) => Err(error.into()),
+        }
+    }
+
+    /// The same for a list of names that stands without the other files, as an earlier version of this program left it: makes them of what is known of
+    /// these names now. Of one that the census has never known to live nothing can be said, and it goes.
+    fn describe_standing_names(&self) -> Result<(), PublishError> {
+        let directory = self.publisher.public_dir.as_path();
+        let bytes = std::fs::read(directory.join(dump::NODES_FILE)).ok();
+        // A list that is not there, or not ours, holds nobody of whom we know.
+        let names: Option<Vec<String>> =
+            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let Some(names) = names else {
+            return Ok(());
+        };
+        let draft = dump::write(directory, moment(self.occasion.now), |row| {
+            for name in &names {
+                let Ok(host) = Host::parse(name) else {
+                    continue;
+                };
+                let stored = if self.stays(name)? {
+                    self.reader.record(&host)?
+                } else {
+                    None
+                };
+                if let Some(instance) = stored.and_then(|stored| once_listed(stored.record)) {
+                    row(&instance)?;
+                }
+            }
+            Ok::<(), PublishError>(())
+        })?;
+        self.finish(draft)?;
+        Ok(())
+    }
+}
+
+/// What the public gets to see of a listed host; nothing of one in a state in which nobody is listed.
+fn public(listed: Listed<'_>) -> Option<Instance> {
+    let state = match listed.state {
+        StateName::Alive => ListedState::Alive,
+        StateName::Dying => ListedState::Dying,
+        StateName::Moving => ListedState::Moving,
+        StateName::Discovered
+        | StateName::Dead
+        | StateName::Moved
+        | StateName::OptedOut
+        | StateName::Parked => return None,
     };
-    let stored = reader.record(&host)?;
-    Ok(stored.is_some_and(|stored| {
-        let is_denied = stored
-            .group
-            .is_some_and(|group| group.group.decision == Decision::Deny);
-        is_denied || stored.record.hidden || matches!(stored.record.state, State::OptedOut { .. })
-    }))
+    Some(Instance {
+        host: listed.host.to_owned(),
+        software: listed.software.map(str::to_owned),
+        version: listed.version.map(str::to_owned),
+        state,
+        first_seen: moment(listed.first_seen),
+        last_alive: moment(listed.last_alive),
+    })
+}
+
+fn moment(at: Timestamp) -> Moment {
+    Moment::from_milliseconds(at.0)
+}
+
+/// A host that stays on a list by which nobody has been judged again.
+fn once_listed(record: Record) -> Option<Instance> {
+    let state = match record.state {
+        State::Alive => ListedState::Alive,
+        State::Moving { .. } => ListedState::Moving,
+        State::Discovered
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moved { .. }
+        | State::OptedOut { .. }
+        | State::Parked { .. } => ListedState::Dying,
+    };
+    Some(Instance {
+        host: record.host.as_str().to_owned(),
+        software: record.software,
+        version: record.version,
+        state,
+        first_seen: moment(record.first_seen),
+        last_alive: moment(record.last_alive?),
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use census::state::{OptedOutBy, Verdict};
-    use census::time::Jitter;
-    use census::transition::transition;
-    use protocol::Private;
-
-    use super::*;
-
-    fn names(directory: &Path) -> Vec<String> {
-        serde_json::from_slice(&std::fs::read(directory.join(dump::NODES_FILE)).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_list_that_cannot_be_put_in_its_place_is_not_said_to_stand_and_the_next_one_does() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = store::open(&directory.path().join("census.db")).unwrap();
-        let reader = store.reader().unwrap();
-        let public = directory.path().join("public");
-        // No file can take the place of a folder.
-        let in_the_way = public.join(dump::NODES_FILE);
-        std::fs::create_dir_all(&in_the_way).unwrap();
-        let none = DomainList::default();
-        let again = || {
-            publish(
-                &reader,
-                &public,
-                Timestamp(0),
-                Calendar::REAL,
-                &none,
-                Force::No,
-            )
-        };
-        let error = again().unwrap_err();
-        assert!(matches!(error, PublishError::Half(_)), "{error}");
-        assert!(!error.to_string().contains("stands"), "{error}");
-        std::fs::remove_dir(&in_the_way).unwrap();
-        assert_eq!(again().unwrap(), 0);
-        // The list and the same gzipped, and nothing beside them.
-        assert_eq!(std::fs::read_dir(&public).unwrap().count(), 2);
-        assert_eq!(names(&public), Vec::<String>::new());
-    }
-
-    /// Invariants I7 and I11 together.
-    #[tokio::test]
-    async fn a_list_that_is_held_back_still_lets_go_of_who_opted_out_or_is_denied() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = store::open(&directory.path().join("census.db")).unwrap();
-        let writer = store.writer();
-        let (now, calendar) = (Timestamp(1_000_000), Calendar::REAL);
-        let hosts: Vec<_> = ["a", "b", "c", "d"]
-            .map(|name| Host::parse(&format!("{name}.example.org")).unwrap())
-            .to_vec();
-        writer.add_now(hosts.clone(), now).await.unwrap();
-        let alive = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-        };
-        for taken in writer
-            .take_due(now, 9, vec![Jitter(0); 9], calendar)
-            .await
-            .unwrap()
-        {
-            writer
-                .settle(transition(&taken.record, &alive, now, Jitter(0), calendar))
-                .await
-                .unwrap();
-        }
-        let reader = store.reader().unwrap();
-        let none = DomainList::default();
-        let published =
-            publish(&reader, directory.path(), now, calendar, &none, Force::No).unwrap();
-        writer.record_dump(now, published).await.unwrap();
-        for host in &hosts[..2] {
-            writer.opt_out(host, OptedOutBy::Owner, now).await.unwrap();
-        }
-        let denied = DomainList::parse(b"d.example.org\n", Path::new("deny")).unwrap();
-        let outcome = publish(&reader, directory.path(), now, calendar, &denied, Force::No);
-        assert!(
-            matches!(outcome, Err(PublishError::HeldBack(_))),
-            "{outcome:?}"
-        );
-        assert_eq!(names(directory.path()), ["c.example.org"]);
-        let published =
-            publish(&reader, directory.path(), now, calendar, &none, Force::Yes).unwrap();
-        assert_eq!(
-            published, 2,
-            "the record of whom the operator denied is as it was"
-        );
-        writer.record_dump(now, published).await.unwrap();
-        let published = publish(
-            &reader,
-            directory.path(),
-            now,
-            calendar,
-            &denied,
-            Force::Yes,
-        )
-        .unwrap();
-        assert_eq!(
-            (published, names(directory.path())),
-            (1, vec!["c.example.org".to_owned()])
-        );
-    }
-}
+mod tests;

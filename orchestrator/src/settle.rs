@@ -61,6 +61,7 @@ mod tests {
             places: Arc::new(Semaphore::new(1)),
             contact: "".into(),
             peers_every: 3,
+            meters: Arc::default(),
         };
         let (host, now) = (Host::parse("old.net").unwrap(), tools.now());
         tools.writer.add_now(vec![host.clone()], now).await.unwrap();

@@ -269,7 +269,7 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
         lines.push(format!("CLOCK      {trouble}"));
     }
     if let Some(trouble) = &daemon.dump_trouble {
-        lines.push(format!("DUMP       not published: {trouble}"));
+        lines.push(format!("DUMP       {trouble}"));
     }
     lines
 }

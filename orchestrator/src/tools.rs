@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::clock::{Clock, Dice};
 use crate::config::Config;
 use crate::door::Door;
+use crate::metrics::Meters;
 
 /// The tools of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub struct Tools {
     pub contact: Arc<str>,
     /// Peers are asked for at the first `alive` and every so many after.
     pub peers_every: u32,
+    /// What is counted.
+    pub meters: Arc<Meters>,
 }
 
 impl Tools {
@@ -59,6 +62,7 @@ impl Tools {
             places: Arc::new(Semaphore::new(config.checks_max)),
             contact: config.contact.as_str().into(),
             peers_every: config.peers_every,
+            meters: Arc::default(),
         }
     }
 

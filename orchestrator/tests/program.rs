@@ -138,7 +138,7 @@ fn a_backup_is_made_and_put_back() {
 fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     let data = Data::new();
     data.check(&["add", "a.lab.test"], 0, "1 taken");
-    let old = data.0.path().join("census.db.schema-5");
+    let old = data.0.path().join("census.db.schema-7");
     std::fs::copy(data.database(), &old).unwrap();
     let mut newer = std::fs::read(data.database()).unwrap();
     // Where SQLite's header has `user_version`.
@@ -159,8 +159,66 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     // It can be saved all the same, and the copy that was named is what helps.
     let kept = data.0.path().join("kept.db");
     data.check(&["backup", text(&kept)], 0, "schema 99");
-    data.check(&["restore", text(&old)], 0, "schema 5");
+    data.check(&["restore", text(&old)], 0, "schema 7");
     data.check(&["explain", "a.lab.test"], 0, "discovered");
+}
+
+#[test]
+fn a_crawlers_database_is_taken_over_once_and_whoever_opted_out_stays_out() {
+    let data = Data::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/minoru.sqlite");
+    let import = ["import", "--minoru", file];
+    data.check(&["opt-out", "left.lab.test"], 0, "opted out");
+    data.check(
+        &import,
+        0,
+        "6 taken (1 alive, 1 dead, 1 discovered, 1 dying, 1 moved, 1 moving), 1 known, 1 refused\nrefused not a name: ",
+    );
+    for (name, says) in [
+        ("discovered", "\"state\":\"discovered\",\"since\":\"20"),
+        (
+            "alive",
+            "\"state\":\"alive\",\"since\":\"2023-11-14T22:13:20Z\",\"listed\":false,\"why\":\"another crawler says",
+        ),
+        (
+            "dying",
+            "\"state\":\"dying\",\"since\":\"2023-11-13T22:13:20Z\",\"listed\":false",
+        ),
+        (
+            "dead",
+            "\"state\":\"dead\",\"since\":\"2023-11-14T22:13:20Z\"",
+        ),
+        (
+            "moving",
+            "\"state\":\"moving\",\"since\":\"2023-11-13T22:13:20Z\"",
+        ),
+        ("moved", "it redirects to alive.lab.test for good"),
+        ("left", "its owner asked to be left alone"),
+    ] {
+        data.check(&["explain", "--json", &format!("{name}.lab.test")], 0, says);
+    }
+    data.check(
+        &["explain", "alive.lab.test"],
+        0,
+        "taken over from another crawler",
+    );
+    let explain = ["explain", "--json", "alive.lab.test", "dead.lab.test"];
+    let before = data.run(&explain, b"").stdout;
+    data.check(&import, 0, "0 taken, 7 known, 1 refused");
+    assert_eq!(data.run(&explain, b"").stdout, before);
+
+    let other = text(&data.database()).to_owned();
+    data.check(
+        &["import", "--minoru", &other],
+        1,
+        "is no database of Minoru's crawler: it has no table `instances`",
+    );
+    data.check(
+        &["import", "--minoru", "/nonexistent"],
+        1,
+        "can't read /nonexistent",
+    );
+    data.check(&["import", "--minoru", "-"], 1, "name the file");
 }
 
 /// Files for the commands about admission, which need no data directory.
@@ -386,4 +444,69 @@ fn names_are_shown_as_the_rules_compare_them() {
         &list,
     ];
     files.check(&command, "", 2, "", "is missing or out of order");
+}
+
+/// What `minisign -V` says of the index in `public`, verified by the key in `key`; skipped without that program, unless it is required.
+fn verified(public: &Path, key: &str) -> Option<bool> {
+    let verify = Command::new("minisign")
+        .args(["-V", "-p", key, "-m", "index.json"])
+        .current_dir(public.join("data"))
+        .output();
+    match verify {
+        Ok(output) => Some(output.status.success()),
+        Err(error) => {
+            let is_required =
+                std::env::var_os("FEDICENSUS_E2E").is_some_and(|value| value == "required");
+            assert!(!is_required, "minisign must be here: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
+    let data = Data::new();
+    let public = data.0.path().join("public");
+    std::fs::create_dir(&public).unwrap();
+    let public_dir = ["--public-dir", text(&public)];
+    let dump = || {
+        let arguments = [&["dump"], public_dir.as_slice()].concat();
+        data.check(&arguments, 0, "published 0 names");
+    };
+    data.check(&["key", "rotate"], 1, "signing.key: is not there");
+    data.check(&["add", "a.lab.test"], 0, "1 taken");
+    dump();
+    let first = std::fs::read_to_string(public.join("data/fedicensus.pub")).unwrap();
+    assert_eq!(data.run(&["key", "show"], b"").stdout, first.as_bytes());
+    let Some(is_signed) = verified(&public, "fedicensus.pub") else {
+        return;
+    };
+    assert!(is_signed);
+
+    data.check(&["key", "rotate"], 0, "signed by the old one");
+    dump();
+    assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
+    assert_eq!(verified(&public, "fedicensus-old.pub"), Some(false));
+    let old = std::fs::read_to_string(public.join("data/fedicensus-old.pub")).unwrap();
+    assert_eq!(old, first);
+    let handover = Command::new("minisign")
+        .args(["-V", "-p", "fedicensus-old.pub", "-m", "fedicensus.pub"])
+        .current_dir(public.join("data"))
+        .output()
+        .unwrap();
+    assert!(handover.status.success(), "{}", said(&handover));
+
+    data.check(&["key", "rotate", "--stolen"], 0, "does not speak for it");
+    dump();
+    assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
+    assert!(
+        !public.join("data/fedicensus.pub.minisig").exists(),
+        "nothing the old key signed stands beside the new one"
+    );
+
+    std::fs::write(data.0.path().join("signing.key"), "").unwrap();
+    data.check(&["key", "show"], 1, "signing.key: is empty");
+    let arguments = [&["dump"], public_dir.as_slice()].concat();
+    data.check(&arguments, 1, "is not signed");
+    assert_eq!(verified(&public, "fedicensus.pub"), Some(false));
 }

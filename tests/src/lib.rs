@@ -8,6 +8,7 @@ pub mod needs;
 pub mod patience;
 pub mod process_engine;
 pub mod tables;
+pub mod web;
 pub mod world;
 
 pub use engine_api::{EngineApi, Listed};
@@ -17,4 +18,5 @@ pub use needs::{Need, skip};
 pub use patience::{patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::{Found, Table};
+pub use web::Web;
 pub use world::{Engine, Options, Role, Usage, World, program};

@@ -7,6 +7,8 @@ pub enum Need {
     Engine,
     /// Root and some programs, for namespaces, firewalls and disks; required by `FEDICENSUS_E2E=required` and `FEDICENSUS_PRIVILEGES=required`.
     Privileges,
+    /// Programs that others wrote and that read what we publish; required by `FEDICENSUS_E2E=required`.
+    Programs,
 }
 
 /// Says that a story is skipped.

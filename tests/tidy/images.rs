@@ -138,8 +138,10 @@ fn all_parts_and_checks_have_one_selinux_level() {
 #[test]
 fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     let conf = read("deploy/nginx/nginx.conf");
+    let metrics = read("deploy/nginx/metrics.conf");
     let passing: Vec<_> = conf
         .split("location ")
+        .chain(metrics.split("location "))
         .filter(|location| location.contains("proxy_pass "))
         .collect();
     assert!(!passing.is_empty(), "nothing is passed on");
@@ -150,6 +152,16 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
         .collect();
     none("locations that log addresses", &breaches);
     assert!(conf.contains("access_log off;"));
+    // What is logged all the same says nothing of whoever asks.
+    let format = conf
+        .split("log_format visits ")
+        .nth(1)
+        .and_then(|rest| rest.split(';').next())
+        .unwrap_or_default();
+    assert_eq!(
+        format,
+        "'$time_iso8601 $logged_method $logged_path $status $logged_bytes $request_time'"
+    );
 }
 
 /// Each service of a compose file with its `security_opt`.

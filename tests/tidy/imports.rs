@@ -37,6 +37,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
+        "site",
+        &["protocol", "census", "dump"],
+        &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
+    ),
+    (
         "gateway",
         &["protocol"],
         &["bollard", "rusqlite", "reqwest"],
@@ -62,6 +67,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "intake",
             "launcher",
+            "site",
             "token",
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
@@ -72,17 +78,20 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
-    // Measures the whole path against the engine's bare API, and admission under a flood.
+    // Measures the whole path against the engine's bare API, admission under a flood, and publishing.
     (
         "bench",
         &[
             "protocol",
             "admission",
             "census",
+            "dump",
             "gateway",
             "launcher",
             "orchestrator",
+            "site",
             "store",
+            "tests",
         ],
         &["rusqlite", "reqwest"],
     ),

@@ -14,5 +14,6 @@ mod documents;
 mod engine;
 mod images;
 mod imports;
+mod metrics;
 mod text;
 mod tree;

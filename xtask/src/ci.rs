@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::browser;
 use crate::confinement;
 use crate::deny;
 use crate::engine::{Belongings, Engine};
@@ -24,12 +25,13 @@ pub(crate) enum Extent {
 }
 
 /// Shell scripts of ours, which shellcheck reads beside those below [`ROOTLESS`].
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     ".ci/run",
     "deploy/base-images/make",
     "deploy/build",
     "deploy/engine.sh",
     "deploy/nginx/health",
+    "deploy/nginx/start",
     "deploy/quadlet/install",
     "lab/down",
     "lab/up",
@@ -126,6 +128,7 @@ fn without_engine(
                 .env("RUSTDOCFLAGS", "-D warnings"),
         )
     })?;
+    summary.step("axe", || browser::fetch_axe(root))?;
     summary.step("test", || {
         let tables = target_folder(root).join("tables");
         if tables.exists() {
@@ -157,16 +160,7 @@ fn without_engine(
             )
         })
     })?;
-    summary.step("scripts", || {
-        let mut command = Command::new("shellcheck");
-        done(
-            command
-                .args(["--shell=bash", "-x"])
-                .args(SCRIPTS)
-                .args(scripts_below(&root.join(ROOTLESS))?)
-                .current_dir(root),
-        )
-    })?;
+    summary.step("scripts", || scripts(root))?;
     summary.step("deny", || deny::check(root))?;
     summary.step("fuzz", || fuzz::run(root, &fuzz::Plan::whole()))
 }
@@ -215,6 +209,17 @@ fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::R
     })
 }
 
+fn scripts(root: &Path) -> anyhow::Result<Outcome> {
+    let mut command = Command::new("shellcheck");
+    done(
+        command
+            .args(["--shell=bash", "-x"])
+            .args(SCRIPTS)
+            .args(scripts_below(&root.join(ROOTLESS))?)
+            .current_dir(root),
+    )
+}
+
 /// Shell scripts below a folder that holds scripts, documents and units.
 fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -247,7 +252,10 @@ fn lab(root: &Path, engine: &Engine) -> anyhow::Result<Outcome> {
         command
     };
     let up = passes(script("lab/up").args(["--keep-images", "--port", LAB_PORT]));
-    let confined = up.and_then(|()| parts_are_confined(engine));
+    let confined = up
+        .and_then(|()| parts_are_confined(engine))
+        .and_then(|()| metrics_are_apart(engine))
+        .and_then(|()| browser::look(root, LAB_PORT));
     let down = passes(&mut script("lab/down"));
     confined.and(down).map(|()| Outcome::Passed)
 }
@@ -295,6 +303,52 @@ fn parts_are_confined(engine: &Engine) -> anyhow::Result<()> {
         bail!("orchestrator and launcher were not both there: {ids}");
     }
     Ok(())
+}
+
+/// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a visitor at theirs is not.
+fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
+    let label = format!("label=org.fedicensus=fedicensus-{LAB_NAME}");
+    let web = output(engine.command().args([
+        "ps",
+        "-q",
+        "--filter",
+        &label,
+        "--filter",
+        "label=com.docker.compose.service=web",
+    ]))?;
+    let place = output(engine.command().args(["port", web.trim(), "9090"]))?;
+    let place = place.lines().next().unwrap_or_default();
+    if !place.starts_with("127.0.0.1:") {
+        bail!("the metrics are published further than this machine: {place}");
+    }
+    let answered = |url: &str| {
+        let format = "\n%{http_code}";
+        output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))
+    };
+    let page = answered(&format!("http://{place}/metrics"))?;
+    for wanted in [
+        "fedicensus_build_info{",
+        "fedicensus_launcher_up 1\n",
+        "\n200",
+    ] {
+        if !page.contains(wanted) {
+            bail!("the metrics at {place} have no `{}`: {page}", wanted.trim());
+        }
+    }
+    let refused = [
+        format!("http://127.0.0.1:{LAB_PORT}/metrics"),
+        format!("http://{place}/"),
+        format!("http://{place}/nodes.json"),
+    ];
+    for url in refused {
+        if !answered(&url)?.ends_with("\n404") {
+            bail!("{url} must not be answered");
+        }
+    }
+    say(&format!(
+        "metrics: {} lines at {place}, none at the public port",
+        page.lines().count()
+    ))
 }
 
 /// Cargo, the one that runs us.

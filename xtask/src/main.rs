@@ -3,6 +3,7 @@
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 
+mod browser;
 mod ci;
 mod confinement;
 mod deny;

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use crate::fuzz::seed_of_commit;
 use crate::step::{Outcome, output, passes, say, target_folder};
 
-/// Personas that a census is shown that is emulated: one of each kind, and some more that are others for each commit.
-const SAMPLE: u32 = 40;
+/// Personas that a census is shown that is emulated: one of each of some two dozen kinds, drawn anew for each commit, and a few more.
+const SAMPLE: u32 = 30;
 
 /// What CI runs, with those that they need: from images to the end of an installation. The others take as long again, and are run when what they
 /// look at changes.

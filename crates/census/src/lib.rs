@@ -14,6 +14,7 @@
     )
 )]
 
+pub mod adopted;
 pub mod group;
 pub mod listing;
 pub mod schedule;

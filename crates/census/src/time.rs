@@ -109,6 +109,11 @@ impl Calendar {
         self.millis(jitter.of_millis(DAY))
     }
 
+    /// The same of a host that is asked weekly and was taken over from elsewhere: 0 to 167 h.
+    pub fn first_weekly_check(self, jitter: Jitter) -> Duration {
+        self.millis(jitter.of_millis(WEEK))
+    }
+
     /// Until a host is asked again whose check said nothing about it (interrupted, faulted, unconfirmed): 0 to 1 h.
     pub fn again_soon(self, jitter: Jitter) -> Duration {
         self.millis(jitter.of_millis(AGAIN_SOON))

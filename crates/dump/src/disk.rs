@@ -1,21 +1,41 @@
-//! The few calls to the file system that a swap is made of: a seam, so that tests can let any of them fail or be the last.
+//! The few calls to the file system that a publication is made of: a seam, so that tests can let any of them fail or be the last.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use crate::table::{SystemTable, Table};
 
 /// Published files: everybody reads them, nginx among them as another user; nobody else writes.
 const FILE_MODE: u32 = 0o644;
 
-/// A file system, as far as a swap needs one.
+/// The same of the folders below the public one.
+const FOLDER_MODE: u32 = 0o755;
+
+/// A file system, as far as a publication needs one.
 pub(crate) trait Disk {
     /// A file that is open for writing.
     type File: Write;
 
+    /// A file that is open for reading.
+    type Reader: Read;
+
+    /// A file that rows are inserted into.
+    type Table: Table;
+
+    /// Makes a folder in one that is there; an existing one is fine.
+    fn make_folder(&self, path: &Path) -> io::Result<()>;
+
     /// Makes a new file; an existing one is an error.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// The same for a table.
+    fn create_table(&self, path: &Path) -> io::Result<Self::Table>;
+
+    /// Opens a file to read it from its beginning, and tells its length.
+    fn open(&self, path: &Path) -> io::Result<(Self::Reader, u64)>;
 
     /// Waits until the file's content is on the disk.
     fn sync_file(&self, file: &Self::File) -> io::Result<()>;
@@ -39,6 +59,16 @@ pub(crate) struct SystemDisk;
 
 impl Disk for SystemDisk {
     type File = File;
+    type Reader = File;
+    type Table = SystemTable;
+
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
+            Ok(()) => fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 
     fn create(&self, path: &Path) -> io::Result<File> {
         let file = OpenOptions::new()
@@ -49,6 +79,16 @@ impl Disk for SystemDisk {
         // The umask may have taken bits away.
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         Ok(file)
+    }
+
+    fn create_table(&self, path: &Path) -> io::Result<SystemTable> {
+        SystemTable::begin(self.create(path)?, path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
     }
 
     fn sync_file(&self, file: &File) -> io::Result<()> {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no new dump. From [`crate::write_nodes`]: the one before stands untouched. From [`crate::Staged::publish`]: each file is the
-/// old one or the new one.
+/// Why there is no new dump. From [`crate::Sealed::publish`]: each file is the old one or the new one. From all others: the one before stands untouched.
 #[derive(Debug, Error)]
 pub enum DumpError {
     /// The public folder is not there, or is no folder.

@@ -24,5 +24,5 @@ pub use event::{DeadReason, Event, PeersOutcome, Private};
 pub use host::{Host, HostError, canonical_name};
 pub use line::parse_line;
 pub use list::{ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
-pub use order::CheckOrder;
+pub use order::{CheckOrder, user_agent};
 pub use probe::ProbeReport;

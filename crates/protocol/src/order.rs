@@ -21,6 +21,19 @@ pub struct CheckOrder {
     pub list: Option<Box<ListOrder>>,
 }
 
+/// Bytes of a contact in the user agent.
+const CONTACT_BYTES_MAX: usize = 200;
+
+/// The user agent that every host reads: `Fedicensus/<version> (+<contact>)`, with whatever can't stand in a header left out of the contact.
+pub fn user_agent(version: &str, contact: &str) -> String {
+    let contact: String = contact
+        .chars()
+        .filter(|letter| (letter.is_ascii_graphic() || *letter == ' ') && !"()\\".contains(*letter))
+        .take(CONTACT_BYTES_MAX)
+        .collect();
+    format!("Fedicensus/{version} (+{contact})")
+}
+
 /// Whether a check asks for peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,6 +56,12 @@ mod tests {
     struct FormerOrder {
         contact: String,
         peers: AskPeers,
+    }
+
+    #[test]
+    fn a_contact_cannot_break_out_of_its_header() {
+        let agent = user_agent("1.2.3", "https://a.example/\r\nX: (y)\\ é");
+        assert_eq!(agent, "Fedicensus/1.2.3 (+https://a.example/X: y )");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Remembered {
     pub waiting: Vec<(String, Waiter)>,
 }
 
-const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
+pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
 const PUT_COUNTER: &str = "INSERT INTO admission_counters (window_start_s, counts, id, count) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (window_start_s, counts, id) DO UPDATE SET count = excluded.count";

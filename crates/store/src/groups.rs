@@ -330,7 +330,7 @@ fn stored(row: &Row<'_>) -> Result<StoredGroup, StoreError> {
     })
 }
 
-fn group_columns(row: &Row<'_>) -> rusqlite::Result<Group> {
+pub(crate) fn group_columns(row: &Row<'_>) -> rusqlite::Result<Group> {
     Ok(Group {
         hosts: unsigned(row.get("hosts")?),
         is_over: row.get("is_over")?,

@@ -2,7 +2,7 @@
 
 use census::time::Timestamp;
 use census::transition::Entry;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::StoreError;
 
@@ -42,12 +42,14 @@ pub(crate) fn newest_first(
     host_id: i64,
 ) -> Result<Vec<Entry>, StoreError> {
     let mut statement = connection.prepare_cached(NEWEST_FIRST)?;
-    let entries = statement.query_map(params![host_id, HISTORY_MAX], |row| {
-        Ok(Entry {
-            at: Timestamp(row.get(0)?),
-            verdict: row.get(1)?,
-            reason: row.get(2)?,
-        })
-    })?;
+    let entries = statement.query_map(params![host_id, HISTORY_MAX], entry)?;
     Ok(entries.collect::<Result<_, _>>()?)
+}
+
+pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        at: Timestamp(row.get(0)?),
+        verdict: row.get(1)?,
+        reason: row.get(2)?,
+    })
 }

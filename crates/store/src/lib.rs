@@ -6,15 +6,19 @@
 //! A failure in here is a fault of ours and never counts against a host (invariant I5).
 
 mod admitted;
+mod asked;
 pub mod backup;
 mod copy;
+mod days;
 mod dumps;
 pub mod error;
 mod forgotten;
 mod groups;
 mod history;
 mod hosts;
+mod instances_file;
 mod migrate;
+pub mod minoru;
 pub mod open;
 pub mod reader;
 mod sources;
@@ -22,15 +26,18 @@ mod upgrade;
 pub mod writer;
 
 pub use admitted::{Admission, Remembered};
+pub use asked::{Asked, Known};
 pub use backup::{Copied, Restored, backup, backup_into, restore};
 pub use census::state::StateName;
+pub use days::{DAYS_MAX, DayCounts, SOFTWARE_A_DAY_MAX, day_of};
 pub use dumps::DumpRecord;
 pub use error::{CopyError, OpenError, StoreError};
 pub use groups::{Decided, HeldCounts, StoredGroup, WildcardLook};
 pub use hosts::add::{AddedAs, Candidate};
 pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};
+pub use instances_file::{InstanceRow, InstancesFile, VersionCount};
 pub use open::{Store, open, open_read_only};
-pub use reader::{Counts, Reader, Stored};
+pub use reader::{Counts, Listed, Reader, Stored};
 pub use sources::Memories;
 pub use writer::Writer;

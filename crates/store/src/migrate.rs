@@ -11,6 +11,10 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../migrations/0003_groups.sql")),
     M::up(include_str!("../../../migrations/0004_sources.sql")),
     M::up(include_str!("../../../migrations/0005_wildcards.sql")),
+    M::up(include_str!(
+        "../../../migrations/0006_published_columns.sql"
+    )),
+    M::up(include_str!("../../../migrations/0007_days.sql")),
 ];
 
 /// The schema of this program.

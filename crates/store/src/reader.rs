@@ -4,7 +4,7 @@
 
 use admission::Waiter;
 use census::group::Place;
-use census::state::{Record, State, StateName};
+use census::state::{OptedOutBy, Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
 use protocol::Host;
@@ -44,6 +44,23 @@ pub struct Stored {
     pub place: Place,
 }
 
+/// A host that is on the list, with all that is published of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed<'r> {
+    /// Its name.
+    pub host: &'r str,
+    /// Its software.
+    pub software: Option<&'r str>,
+    /// The software's version.
+    pub version: Option<&'r str>,
+    /// Its state: [`StateName::Alive`], [`StateName::Dying`] or [`StateName::Moving`].
+    pub state: StateName,
+    /// When it was first heard of.
+    pub first_seen: Timestamp,
+    /// When it was last found alive.
+    pub last_alive: Timestamp,
+}
+
 /// How many hosts there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
@@ -65,6 +82,9 @@ pub(crate) const COUNT_BY_STATE: &str =
 
 pub(crate) const COUNT_IN_FLIGHT: &str = "SELECT count(*) FROM hosts WHERE in_flight = 1";
 
+pub(crate) const COUNT_OPTED_OUT: &str =
+    "SELECT opted_out_by, count(*) FROM hosts WHERE state = 'opted_out' GROUP BY opted_out_by";
+
 pub(crate) const COUNT_DUE: &str =
     "SELECT count(*) FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1";
 
@@ -72,8 +92,9 @@ pub(crate) const NEXT_DUE: &str =
     "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL ORDER BY due LIMIT 1";
 
 /// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
-/// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes.
-pub(crate) const LISTED: &str = "SELECT name FROM hosts AS host INDEXED BY hosts_listable \
+/// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes. What is read is what `crates/dump/columns.toml` calls
+/// public, and the index has all of it.
+pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
      AND last_alive >= ?1 \
      AND (state = 'alive' \
@@ -83,6 +104,13 @@ pub(crate) const LISTED: &str = "SELECT name FROM hosts AS host INDEXED BY hosts
      AND NOT EXISTS (SELECT 1 FROM groups WHERE groups.id = host.group_id \
           AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1))) \
      ORDER BY name";
+
+/// Who may not stay on a list that was published before either: hidden, opted out, parked by a moderator or no name any more, marked gone, or not listed
+/// by its group.
+pub(crate) const IS_WITHDRAWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts AS host WHERE name = ?1 \
+     AND (hidden = 1 OR state IN ('opted_out', 'parked') OR (state = 'dying' AND gone = 1) \
+          OR EXISTS (SELECT 1 FROM groups WHERE groups.id = host.group_id \
+               AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1)))))";
 
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
 
@@ -190,6 +218,24 @@ impl Reader {
         Ok(counts)
     }
 
+    /// How many hosts opted out, by who said so; who is not there said it of none.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn opted_out(&self) -> Result<Vec<(OptedOutBy, u64)>, StoreError> {
+        let mut found = Vec::new();
+        let mut statement = self.connection.prepare_cached(COUNT_OPTED_OUT)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let word: String = row.get(0)?;
+            let hosts = unsigned(row.get(1)?);
+            let who = [OptedOutBy::Robots, OptedOutBy::Owner, OptedOutBy::Moderator];
+            let by = who.into_iter().find(|by| by.as_str() == word);
+            found.extend(by.map(|by| (by, hosts)));
+        }
+        Ok(found)
+    }
+
     /// How many hosts are due and not in flight.
     ///
     /// # Errors
@@ -211,26 +257,38 @@ impl Reader {
             .optional()?)
     }
 
-    /// Visits the names on the list, sorted by their bytes, streamed from one snapshot of the database. Gives how many.
+    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot of the database. Gives how many.
     ///
     /// # Errors
-    /// A fault of ours; some names may have been visited already, and what was made of them has to be thrown away.
+    /// A fault of ours; some hosts may have been visited already, and what was made of them has to be thrown away.
     pub fn listed(
         &self,
         now: Timestamp,
         calendar: Calendar,
-        mut visit: impl FnMut(&str),
+        mut visit: impl FnMut(Listed<'_>),
     ) -> Result<u64, StoreError> {
         let alive_since = now.minus(calendar.unlisted_after());
         let mut statement = self.connection.prepare_cached(LISTED)?;
         let mut rows = statement.query(params![alive_since.0])?;
-        let mut names = 0;
+        let mut hosts = 0;
         while let Some(row) = rows.next()? {
-            let name = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-            visit(name);
-            names += 1;
+            visit(listed(row)?);
+            hosts += 1;
         }
-        Ok(names)
+        Ok(hosts)
+    }
+
+    /// Whether a name has to go from a list that was published before, whatever else is to be said of it (invariant I7): it is hidden, has opted out,
+    /// is parked, is marked gone, or its group keeps it off. A name that has no row has not. It is asked of every name in the change files of ninety
+    /// days: it takes one look-up.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn is_withdrawn(&self, name: &str) -> Result<bool, StoreError> {
+        Ok(self
+            .connection
+            .prepare_cached(IS_WITHDRAWN)?
+            .query_row([name], |row| row.get(0))?)
     }
 
     /// Visits every host with its last verdict, sorted by name, streamed from one snapshot of the database.
@@ -289,6 +347,29 @@ impl Reader {
         }
         Ok(damage)
     }
+}
+
+fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
+    // The query asks for three of them.
+    let word = text(row, 3)?.unwrap_or_default();
+    let state = StateName::ALL
+        .into_iter()
+        .find(|name| name.as_str() == word);
+    Ok(Listed {
+        host: text(row, 0)?.unwrap_or_default(),
+        software: text(row, 1)?,
+        version: text(row, 2)?,
+        state: state.ok_or(StoreError::BadRow {
+            id: 0,
+            column: "state",
+        })?,
+        first_seen: Timestamp(row.get(4)?),
+        last_alive: Timestamp(row.get(5)?),
+    })
+}
+
+fn text<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<&'r str>> {
+    Ok(row.get_ref(column)?.as_str_or_null()?)
 }
 
 fn count(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use census::state::{OptedOutBy, ParkedWhy};
+use census::state::{OptedOutBy, ParkedWhy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
 use protocol::Host;
@@ -161,6 +161,19 @@ impl Writer {
         for chunk in hosts.chunks(ADD_MAX) {
             let chunk = chunk.to_vec();
             added.extend(self.call(move |c| add::add_now(c, &chunk, now)).await?);
+        }
+        Ok(added)
+    }
+
+    /// Adds hosts as another crawler knew them, due when their records say; known ones are not touched, forgotten ones come back. 500 a transaction.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the hosts may be in already.
+    pub async fn adopt(&self, records: Vec<Record>) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+        let mut added = Vec::with_capacity(records.len());
+        for chunk in records.chunks(ADD_MAX) {
+            let chunk = chunk.to_vec();
+            added.extend(self.call(move |c| add::adopt(c, &chunk)).await?);
         }
         Ok(added)
     }

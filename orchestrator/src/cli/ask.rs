@@ -17,6 +17,8 @@ use crate::config::Config;
 use crate::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
 use crate::door::Brought;
 use crate::explain::verdict_words;
+use crate::publish::round::Round;
+use crate::publish::{Occasion, signature};
 use crate::settle::settle;
 use crate::tools::Tools;
 
@@ -27,7 +29,7 @@ const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const NAME_BYTES_MAX: usize = 1012;
 
 /// Refused names that are shown one by one; the rest is counted.
-const REFUSED_SHOWN_MAX: usize = 20;
+pub(super) const REFUSED_SHOWN_MAX: usize = 20;
 
 pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
     bring_in(config, names, json).await
@@ -111,7 +113,7 @@ fn tell(report: &AddReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn progress(done: usize, total: usize) {
+pub(super) fn progress(done: usize, total: usize) {
     let mut stderr = std::io::stderr();
     if total > NAMES_PER_REQUEST_MAX && stderr.is_terminal() {
         let end = if done == total { "\n" } else { "" };
@@ -175,12 +177,13 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
         return finish(&conversation.next().await?);
     }
     let store = store::open(&config.database())?;
-    let (now, reader, directory, calendar) = (
+    let (now, reader, publisher, calendar) = (
         SystemClock.now(),
         store.reader()?,
-        config.public_dir.clone(),
+        config.publisher(),
         config.calendar,
     );
+    let (about, writer) = (config.about(), store.writer());
     let deny = config.admission.deny_list()?;
     let force = if force {
         dump::Force::Yes
@@ -188,10 +191,24 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
         dump::Force::No
     };
     let names = tokio::task::spawn_blocking(move || {
-        crate::publish::publish(&reader, &directory, now, calendar, &deny, force)
+        // A start of its own. What is wrong with a key that is there is told when it should sign.
+        signature::keys(&publisher.data_dir).ok();
+        let occasion = Occasion {
+            now,
+            calendar,
+            deny: &deny,
+            force,
+        };
+        let round = Round {
+            publisher: &publisher,
+            about: &about,
+            reader: &reader,
+            writer: &writer,
+            occasion,
+        };
+        round.run()
     })
     .await??;
-    store.writer().record_dump(now, names).await?;
     store.close();
     say(&format!("published {names} names"))?;
     Ok(OK)
@@ -301,13 +318,13 @@ async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::R
 }
 
 /// The daemon, or the database itself.
-enum Way<'config> {
+pub(super) enum Way<'config> {
     Daemon(&'config Config),
     Alone(Box<store::Store>, Handler),
 }
 
 impl<'config> Way<'config> {
-    async fn open(config: &'config Config) -> anyhow::Result<Self> {
+    pub(super) async fn open(config: &'config Config) -> anyhow::Result<Self> {
         if control::ask(&config.control_socket(), &Request::Live {})
             .await?
             .is_some()
@@ -320,7 +337,7 @@ impl<'config> Way<'config> {
         Ok(Self::Alone(Box::new(store), handler))
     }
 
-    async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
+    pub(super) async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
         match self {
             Self::Daemon(config) => {
                 let conversation = control::ask(&config.control_socket(), &request).await?;
@@ -330,7 +347,7 @@ impl<'config> Way<'config> {
         }
     }
 
-    fn close(self) {
+    pub(super) fn close(self) {
         if let Self::Alone(store, _) = self {
             store.close();
         }
@@ -344,11 +361,13 @@ fn finish(answer: &Answer) -> anyhow::Result<u8> {
             Ok(OK)
         }
         Answer::Failed(why) => Ok(complain(why, FAILED)),
-        Answer::Step(_) | Answer::Added(_) | Answer::Live(_) => unexpected(answer),
+        Answer::Step(_) | Answer::Added(_) | Answer::Adopted(_) | Answer::Live(_) => {
+            unexpected(answer)
+        }
     }
 }
 
-fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
+pub(super) fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
     match answer {
         Answer::Failed(why) => Ok(complain(why, FAILED)),
         other => bail!("the daemon answered out of turn ({other:?}); is it of another version?"),

@@ -18,6 +18,8 @@ use crate::door::{self, Door};
 use crate::groups;
 use crate::intake::IntakeDoor;
 use crate::intake::proofs::Visits;
+use crate::metrics::survey::Places;
+use crate::metrics::{MetricsDoor, Source, Surveyor};
 use crate::source;
 use crate::tools::Tools;
 
@@ -37,17 +39,11 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         clock.clone(),
         Dice::from_os(),
     );
-    let live = Arc::new(Live::new(clock.now()));
+    let live = Arc::new(Live::new(clock.now(), tools.meters.clone()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
     let handler = Handler::with_daemon(&tools, orders, live.clone());
-    let intake = match &config.intake_socket {
-        Some(path) => {
-            let proofs = Arc::new(Visits::new(tools.clone()));
-            let reader = store.reader()?;
-            Some(IntakeDoor::open(path, handler.clone(), reader, proofs)?)
-        }
-        None => None,
-    };
+    let intake = intake_door(config, &store, &tools, &handler)?;
+    let metrics = metrics_door(config, &store, &tools, &handler)?;
     let waiting = door::keep(tools.clone(), shutdown.clone());
     let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
     let wildcards = groups::wildcards::keep(tools.clone(), shutdown.clone());
@@ -68,10 +64,17 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
             None => Ok(()),
         }
     };
+    let metrics = async {
+        match metrics {
+            Some(door) => door.serve(shutdown.clone()).await,
+            None => Ok(()),
+        }
+    };
     // When one fails, the process ends, and whoever watches it starts a new one.
     tokio::try_join!(
         control,
         intake,
+        metrics,
         waiting,
         grouped,
         wildcards,
@@ -80,6 +83,38 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         daemon.run(shutdown.clone())
     )?;
     Ok(OK)
+}
+
+/// The intake's socket, where there is one.
+fn intake_door(
+    config: &Config,
+    store: &Store,
+    tools: &Tools,
+    handler: &Handler,
+) -> anyhow::Result<Option<IntakeDoor>> {
+    let Some(path) = &config.intake_socket else {
+        return Ok(None);
+    };
+    let proofs = Arc::new(Visits::new(tools.clone()));
+    IntakeDoor::open(path, handler.clone(), store.reader()?, proofs).map(Some)
+}
+
+/// Prometheus's socket, where there is one.
+fn metrics_door(
+    config: &Config,
+    store: &Store,
+    tools: &Tools,
+    handler: &Handler,
+) -> anyhow::Result<Option<MetricsDoor>> {
+    let Some(path) = &config.metrics_socket else {
+        return Ok(None);
+    };
+    let places = Places {
+        database: config.database(),
+        public: config.public_dir.clone(),
+    };
+    let surveyor = Surveyor::new(store.reader()?, places, tools.clock.clone());
+    MetricsDoor::open(path, Source::new(handler.clone(), tools, surveyor)).map(Some)
 }
 
 /// The door by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do

@@ -59,6 +59,11 @@ pub const SETTINGS: &[Setting] = &[
         "Directory of the published files; only whole files appear in it.",
     ),
     setting(
+        "public_address",
+        "",
+        "Where visitors read the published files: `https://census.example`, without a path. Examples on the pages and the feeds name it; empty: they let the reader fill it in.",
+    ),
+    setting(
         "suffix_list",
         "",
         "File that replaces the compiled-in public suffix list; empty: none.",
@@ -217,6 +222,11 @@ pub const SETTINGS: &[Setting] = &[
         "intake_log_key",
         "",
         "Public key, 64 hex digits, that Sigsum's tools sign in the place of a log's when they make tokens for this census; empty: their tokens are not taken (intake only).",
+    ),
+    setting(
+        "metrics_socket",
+        "",
+        "Socket at which the daemon tells Prometheus of itself, over HTTP and at `/metrics`, and does nothing else; empty: none. docs/metrics.md (run).",
     ),
     setting(
         "log",

@@ -139,6 +139,27 @@ pub(super) fn category(text: &str) -> Option<u32> {
         .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
 }
 
+/// Where the published files are read. It stands in commands on the pages, so nothing that a shell reads in its own way is in it.
+pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let place = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    match place {
+        Some(place) if !place.is_empty() && text.len() <= 300 && place.bytes().all(is_plain) => {
+            Ok(Some(text.to_owned()))
+        }
+        Some(_) | None => Err(
+            "must be the address of the published files, such as `https://census.example`: no path, for the pages link to each other from the root"
+                .to_owned(),
+        ),
+    }
+}
+
 /// A header's value must stay one line of printable ASCII.
 pub(super) fn contact(text: &str) -> Result<String, String> {
     let valid = text.len() <= 200

@@ -9,9 +9,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::Daemon;
-use crate::publish::{PublishError, publish};
+use crate::publish::round::{Done, Extent, Round};
+use crate::publish::{Occasion, PublishError};
 
-/// A dump that failed is tried again after this.
+/// A dump that failed is tried again after this, and so are pages alone: of a list that is out, nothing else is made anew.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 /// A census that has published no name yet grows fast: its first pause between dumps, which doubles up to the ordinary interval.
@@ -22,8 +23,12 @@ type Answer = oneshot::Sender<Result<u64, String>>;
 /// Dumps under way and asked for.
 #[derive(Debug)]
 pub(super) struct Dumps {
-    pub(super) running: JoinSet<Result<u64, PublishError>>,
-    pub(super) next: Timestamp,
+    pub(super) running: JoinSet<Done>,
+    next: Timestamp,
+    /// When pages that failed are tried again, without the list.
+    pages_next: Option<Timestamp>,
+    /// Until when the pages that stand need not be made anew for a list that is held back; nothing when they are not those of the set that stands.
+    pages_fresh_until: Option<Timestamp>,
     /// Waits for the one under way.
     waiters: Vec<Answer>,
     /// Asked for while another was under way, whose snapshot may be too old: made when that one ends.
@@ -40,10 +45,62 @@ impl Dumps {
         Self {
             running: JoinSet::new(),
             next: now,
+            pages_next: None,
+            pages_fresh_until: None,
             waiters: Vec::new(),
             queued: None,
             young_pause: young.then_some(YOUNG_PAUSE),
             trouble: None,
+        }
+    }
+
+    /// Moments of another clock are worth nothing. `ordinary` is the pause between dumps.
+    pub(super) fn clock_was_set(&mut self, now: Timestamp, ordinary: Duration) {
+        let latest = now.plus(ordinary);
+        self.next = self.next.min(latest);
+        self.pages_next = self.pages_next.map(|next| next.min(latest));
+        self.pages_fresh_until = None;
+    }
+
+    /// What has to be made by itself now, if anything.
+    fn due(&self, now: Timestamp) -> Option<Extent> {
+        if now >= self.next {
+            let is_fresh = self.pages_fresh_until.is_some_and(|until| now < until);
+            return Some(if is_fresh {
+                Extent::ListFirst
+            } else {
+                Extent::Whole
+            });
+        }
+        self.pages_next
+            .is_some_and(|next| now >= next)
+            .then_some(Extent::Pages)
+    }
+
+    /// When what failed is tried again, and what is said to be fresh.
+    fn plan(&mut self, done: &Done, now: Timestamp, ordinary: Duration) {
+        let again = now.plus(AGAIN_AFTER);
+        self.pages_next = None;
+        match &done.names {
+            Ok(_names) => {}
+            Err(PublishError::Pages(_)) => self.pages_next = Some(again),
+            // All that can go out without a key is out: more of the same would only have mirrors take it again.
+            Err(PublishError::Unsigned(_)) => {
+                self.pages_next = (!done.has_pages).then_some(again);
+            }
+            Err(
+                PublishError::Store(_)
+                | PublishError::Unrecorded(_)
+                | PublishError::Dump(_)
+                | PublishError::ReadBack(_)
+                | PublishError::HeldBack(_)
+                | PublishError::Half(_),
+            ) => self.next = self.next.min(again),
+        }
+        if !done.has_pages {
+            self.pages_fresh_until = None;
+        } else if self.pages_fresh_until.is_none_or(|until| now >= until) {
+            self.pages_fresh_until = Some(now.plus(ordinary));
         }
     }
 
@@ -63,7 +120,7 @@ impl Daemon {
     pub(super) fn order_dump(&mut self, force: Force, answer: Option<Answer>) {
         if self.dumps.running.is_empty() {
             self.dumps.waiters.extend(answer);
-            self.start_dump(force);
+            self.start_dump(force, Extent::Whole);
             return;
         }
         let (queued_force, waiters) = self.dumps.queued.get_or_insert((Force::No, Vec::new()));
@@ -73,34 +130,58 @@ impl Daemon {
         waiters.extend(answer);
     }
 
-    pub(super) fn start_dump(&mut self, force: Force) {
+    /// Publishes what is due.
+    pub(super) fn publish_due(&mut self, now: Timestamp) {
+        if let Some(extent) = self.dumps.due(now) {
+            self.start_dump(Force::No, extent);
+        }
+    }
+
+    fn start_dump(&mut self, force: Force, extent: Extent) {
         if !self.dumps.running.is_empty() {
             return;
         }
         let now = self.tools.now();
-        let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
-        self.dumps.next = now.plus(self.dumps.pause(ordinary));
-        let (directory, calendar) = (self.config.public_dir.clone(), self.tools.calendar);
+        if extent != Extent::Pages {
+            let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
+            self.dumps.next = now.plus(self.dumps.pause(ordinary));
+        }
+        let (publisher, about) = (self.config.publisher(), self.config.about());
+        let calendar = self.tools.calendar;
         let reader = self.store.reader();
         let writer = self.tools.writer.clone();
         let terms = self.tools.door.terms();
         self.dumps.running.spawn(async move {
-            let reader = reader?;
-            let published = tokio::task::spawn_blocking(move || {
-                publish(&reader, &directory, now, calendar, &terms.deny, force)
+            let reader = match reader {
+                Ok(reader) => reader,
+                Err(error) => return nothing_made(error),
+            };
+            let made = tokio::task::spawn_blocking(move || {
+                let occasion = Occasion {
+                    now,
+                    calendar,
+                    deny: &terms.deny,
+                    force,
+                };
+                let round = Round {
+                    publisher: &publisher,
+                    about: &about,
+                    reader: &reader,
+                    writer: &writer,
+                    occasion,
+                };
+                round.make(extent)
             });
-            let names = published.await.map_err(|_panicked| StoreError::Closed)??;
-            writer
-                .record_dump(now, names)
-                .await
-                .map_err(PublishError::Unrecorded)?;
-            Ok(names)
+            made.await
+                .unwrap_or_else(|_panicked| nothing_made(StoreError::Closed))
         });
     }
 
-    pub(super) fn dumped(&mut self, outcome: Result<u64, PublishError>) {
-        let now = self.tools.now();
-        let outcome = match outcome {
+    pub(super) fn dumped(&mut self, done: Done) {
+        let ordinary = self.tools.calendar.dump_interval(self.tools.dice.jitter());
+        self.dumps.plan(&done, self.tools.now(), ordinary);
+        self.tools.meters.dump(&done.names);
+        let outcome = match done.names {
             Ok(names) => {
                 tracing::info!(names, "published");
                 self.dumps.trouble = None;
@@ -114,6 +195,9 @@ impl Daemon {
                     PublishError::Store(_)
                     | PublishError::Unrecorded(_)
                     | PublishError::Dump(_)
+                    | PublishError::ReadBack(_)
+                    | PublishError::Unsigned(_)
+                    | PublishError::Pages(_)
                     | PublishError::Half(_) => what.clone(),
                 };
                 if self.dumps.trouble.as_ref() != Some(&kind) {
@@ -123,7 +207,6 @@ impl Daemon {
                     );
                 }
                 self.dumps.trouble = Some(kind);
-                self.dumps.next = self.dumps.next.min(now.plus(AGAIN_AFTER));
                 Err(what)
             }
         };
@@ -134,8 +217,15 @@ impl Daemon {
         }
         if let Some((force, waiters)) = self.dumps.queued.take() {
             self.dumps.waiters = waiters;
-            self.start_dump(force);
+            self.start_dump(force, Extent::Whole);
         }
+    }
+}
+
+fn nothing_made(error: StoreError) -> Done {
+    Done {
+        names: Err(error.into()),
+        has_pages: false,
     }
 }
 
@@ -152,5 +242,61 @@ mod tests {
             .collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
         assert_eq!(Dumps::new(Timestamp(0), Some(9)).pause(ordinary), ordinary);
+    }
+
+    const ORDINARY: Duration = Duration::from_secs(6 * 3600);
+
+    fn done(names: Result<u64, PublishError>, has_pages: bool) -> Done {
+        Done { names, has_pages }
+    }
+
+    fn held_back() -> Result<u64, PublishError> {
+        let guarded = dump::guard(Some(100), 1, Force::No);
+        Err(guarded.unwrap_err().into())
+    }
+
+    fn minutes(minutes: u64) -> Timestamp {
+        Timestamp(0).plus(Duration::from_secs(60 * minutes))
+    }
+
+    /// Each list is a new signed set, which every mirror fetches.
+    #[test]
+    fn pages_that_failed_alone_are_tried_again_alone() {
+        let mut dumps = Dumps::new(minutes(0), Some(9));
+        dumps.next = minutes(360);
+        let pages = PublishError::Pages(StoreError::Closed.into());
+        dumps.plan(&done(Err(pages), false), minutes(1), ORDINARY);
+        let due = [5, 6, 359, 360].map(|at| dumps.due(minutes(at)));
+        let (pages, whole) = (Some(Extent::Pages), Some(Extent::Whole));
+        assert_eq!(due, [None, pages, pages, whole]);
+        dumps.plan(&done(Ok(9), true), minutes(7), ORDINARY);
+        assert_eq!(dumps.due(minutes(359)), None);
+        assert!(dumps.due(minutes(360)).is_some());
+    }
+
+    #[test]
+    fn a_list_that_is_held_back_is_tried_often_and_its_pages_are_made_once_in_an_ordinary_pause() {
+        let mut dumps = Dumps::new(minutes(0), Some(9));
+        assert_eq!(dumps.due(minutes(0)), Some(Extent::Whole));
+        dumps.next = minutes(360);
+        dumps.plan(&done(held_back(), true), minutes(1), ORDINARY);
+        let due = [5, 6].map(|at| dumps.due(minutes(at)));
+        assert_eq!(due, [None, Some(Extent::ListFirst)]);
+        for at in [6, 200, 360] {
+            dumps.plan(&done(held_back(), true), minutes(at), ORDINARY);
+            assert_eq!(dumps.due(minutes(at + 5)) == Some(Extent::Whole), at == 360);
+        }
+        dumps.plan(&done(held_back(), true), minutes(365), ORDINARY);
+        assert_eq!(dumps.due(minutes(700)), Some(Extent::ListFirst));
+        dumps.plan(&done(held_back(), false), minutes(700), ORDINARY);
+        assert_eq!(dumps.due(minutes(705)), Some(Extent::Whole));
+    }
+
+    #[test]
+    fn after_the_clock_was_set_nothing_waits_longer_than_an_ordinary_pause() {
+        let mut dumps = Dumps::new(minutes(9000), Some(9));
+        dumps.plan(&done(held_back(), true), minutes(9000), ORDINARY);
+        dumps.clock_was_set(minutes(0), ORDINARY);
+        assert_eq!(dumps.due(minutes(360)), Some(Extent::Whole));
     }
 }

@@ -1,13 +1,14 @@
 //! What the loop shows of itself to `status` and `health`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::door::Shown;
+use crate::metrics::Meters;
 use crate::silence::NobodyLives;
 
 /// The rate is taken over this long.
@@ -18,7 +19,10 @@ const ENDS_MAX: usize = 20_000;
 
 /// Shared between the loop and those who ask.
 #[derive(Debug)]
-pub struct Live(Mutex<Inner>);
+pub struct Live {
+    inner: Mutex<Inner>,
+    meters: Arc<Meters>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -47,7 +51,7 @@ pub struct LiveState {
     pub outage: Option<(String, i64)>,
     /// Failures pile up and nobody lives: most likely it is us.
     pub nobody_lives: Option<NobodyLives>,
-    /// Why the last dump was not published, if so.
+    /// What was wrong with the last dump, if something was.
     pub dump_trouble: Option<String>,
     /// What seems wrong with the machine's clock, if something does.
     pub clock_trouble: Option<String>,
@@ -56,16 +60,20 @@ pub struct LiveState {
 }
 
 impl Live {
-    /// A daemon that starts now.
-    pub fn new(now: Timestamp) -> Self {
+    /// A daemon that starts now, and counts with these.
+    pub fn new(now: Timestamp, meters: Arc<Meters>) -> Self {
         let state = LiveState {
             started_ms: now.0,
             ..LiveState::default()
         };
-        Self(Mutex::new(Inner {
+        let inner = Inner {
             state,
             ends: VecDeque::new(),
-        }))
+        };
+        Self {
+            inner: Mutex::new(inner),
+            meters,
+        }
     }
 
     /// The state at `now`.
@@ -79,13 +87,14 @@ impl Live {
             .max(Duration::from_secs(1));
         let ended = u32::try_from(inner.ends.len()).unwrap_or(u32::MAX);
         inner.state.now_ms = now.0;
+        inner.state.ended = self.meters.ended();
         inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
         inner.state.clone()
     }
 
-    pub(super) fn count(&self, verdict: &str, now: Timestamp) {
+    /// A check ended, for the rate. What it ended in is counted by the meters.
+    pub(super) fn count(&self, now: Timestamp) {
         let mut inner = self.lock();
-        *inner.state.ended.entry(verdict.to_owned()).or_default() += 1;
         inner.ends.push_back(now);
         if inner.ends.len() > ENDS_MAX {
             inner.ends.pop_front();
@@ -114,7 +123,7 @@ impl Live {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         // Numbers for people: half an update does no harm.
-        self.0
+        self.inner
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -10,6 +10,7 @@ use super::{Daemon, Finished, InDoubt, writes};
 use crate::check::{Check, Ended};
 use crate::confirm::{Dns, Doubt, Outcome, Witness};
 use crate::fault::{Fault, Reach, Whose};
+use crate::metrics::labels::EndedAs;
 use crate::silence::Over;
 
 /// A host whose failure is in doubt is asked again after this and up to twice as much: when its paces allow it, and while what was shown to
@@ -35,7 +36,9 @@ impl Daemon {
     ) {
         let host = check.host.clone();
         let now = self.tools.now();
-        let duration_ms = now.since(check.began).as_millis();
+        let duration = now.since(check.began);
+        let duration_ms = duration.as_millis();
+        self.tools.meters.check(ended_as(&ended), duration);
         match ended {
             Ended::Verdict {
                 verdict,
@@ -44,7 +47,8 @@ impl Daemon {
             } => {
                 let (word, reason) = crate::explain::verdict_words(&verdict);
                 tracing::info!(%host, check.id = %check.id, verdict = word, reason, duration_ms, "checked");
-                self.live.count(word, now);
+                self.live.count(now);
+                self.tools.meters.verdict(&verdict, now);
                 if let Some(witness) = witness {
                     self.hear_the_living(witness, now);
                     for (failure, outcome) in self.confirm.alive(&host, witness, now) {
@@ -71,6 +75,7 @@ impl Daemon {
             }
             Ended::Deferred { why, retry_after } => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
+                self.tools.meters.deferral(why);
                 if why == Deferral::Dns {
                     self.silence.fail("dns", &[], now);
                 }
@@ -88,6 +93,7 @@ impl Daemon {
                 );
             }
             Ended::Offline => {
+                self.tools.meters.offline();
                 check.step(|| "offline: no verdict, asked again soon".to_owned());
                 self.pause("the gateway has no network".to_owned());
                 let due = now.plus(writes::spread(OUTAGE_OVER_AFTER, self.tools.dice.jitter()));
@@ -102,7 +108,8 @@ impl Daemon {
 
     fn fault(&mut self, record: Box<Record>, check: &Check, fault: &Fault, now: Timestamp) {
         let host = record.host.clone();
-        self.live.count("fault", now);
+        self.live.count(now);
+        self.tools.meters.fault(fault);
         match fault.reach() {
             Reach::Everything => {
                 self.fail_everything(fault);
@@ -190,6 +197,7 @@ impl Daemon {
 
     /// Nobody came out alive in time, so it may have been us.
     pub(super) fn drop_unconfirmed(&mut self, failure: InDoubt) {
+        self.tools.meters.unconfirmed();
         self.silence
             .dropped(bare(&failure.reason()), self.tools.now());
         let note = format!(
@@ -202,6 +210,15 @@ impl Daemon {
             InDoubt::Fault(record, _, lately) => Whose::Untold(*lately).due(record.due, soon),
         };
         self.give_back(failure.record().host.clone(), due, &note);
+    }
+}
+
+fn ended_as(ended: &Ended) -> EndedAs {
+    match ended {
+        Ended::Verdict { .. } => EndedAs::Verdict,
+        Ended::Deferred { .. } => EndedAs::Deferred,
+        Ended::Offline => EndedAs::Offline,
+        Ended::Fault(_) => EndedAs::Fault,
     }
 }
 

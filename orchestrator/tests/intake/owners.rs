@@ -86,7 +86,8 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
             clock.clone(),
             Dice::from_os(),
         );
-        Handler::with_daemon(&tools, orders, Arc::new(Live::new(clock.now())))
+        let live = Live::new(clock.now(), tools.meters.clone());
+        Handler::with_daemon(&tools, orders, Arc::new(live))
     })
     .await;
     stage.publish_key("_fedicensus", "a.example");

@@ -308,8 +308,8 @@ impl Stage {
         let mut listed = Vec::new();
         let reader = self.store.reader().unwrap();
         reader
-            .listed(Standing.now(), Calendar::REAL, |name| {
-                listed.push(name.to_owned())
+            .listed(Standing.now(), Calendar::REAL, |row| {
+                listed.push(row.host.to_owned())
             })
             .unwrap();
         listed

@@ -79,7 +79,7 @@ impl Census {
         let mut names = Vec::new();
         let reader = self.store.reader().unwrap();
         reader
-            .listed(now, REAL, |name| names.push(name.to_owned()))
+            .listed(now, REAL, |row| names.push(row.host.to_owned()))
             .unwrap();
         names
     }

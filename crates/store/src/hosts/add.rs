@@ -1,6 +1,6 @@
 //! New names.
 //!
-//! In: names in canonical form, admitted by the caller. Out: rows in the state Discovered. Refused: nothing; a known row is not touched, so that
+//! In: names in canonical form, admitted by the caller. Out: rows in the state Discovered, or as another crawler knew them. Refused: nothing; a known row is not touched, so that
 //! nobody can make us ask a host sooner by naming it (invariant I8).
 
 use census::state::Record;
@@ -8,6 +8,8 @@ use census::time::Timestamp;
 use protocol::Host;
 use rusqlite::{Connection, params};
 
+use crate::admitted::IS_KNOWN;
+use crate::hosts::row;
 use crate::{StoreError, forgotten};
 
 /// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
@@ -33,7 +35,7 @@ impl Candidate {
 /// What became of a name that was added by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedAs {
-    /// A row was made, or made again for a forgotten name; it is due at once.
+    /// A row was made, or made again for a forgotten name.
     New,
     /// Known already, and not touched.
     Known,
@@ -48,6 +50,11 @@ pub(crate) enum Inserted {
 }
 
 const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+
+const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
+
+/// What is said of a host until its first verdict here.
+const ADOPTED: &str = "taken over from another crawler";
 
 /// Inserts a discovered host unless it is known or forgotten.
 pub(crate) fn insert_candidate(
@@ -85,6 +92,31 @@ pub(crate) fn add_now(
                 Inserted::Known | Inserted::Forgotten => AddedAs::Known,
             };
             Ok((host.clone(), added_as))
+        })
+        .collect()
+}
+
+/// Inserts hosts as another crawler knew them; forgotten ones come back.
+pub(crate) fn adopt(
+    connection: &Connection,
+    records: &[Record],
+) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    records
+        .iter()
+        .map(|record| {
+            let name = record.host.as_str();
+            let is_known: bool = connection
+                .prepare_cached(IS_KNOWN)?
+                .query_row([name], |row| row.get(0))?;
+            if is_known {
+                return Ok((record.host.clone(), AddedAs::Known));
+            }
+            forgotten::remember(connection, &record.host)?;
+            row::insert(connection, record)?;
+            connection
+                .prepare_cached(NOTE)?
+                .execute(params![name, ADOPTED])?;
+            Ok((record.host.clone(), AddedAs::New))
         })
         .collect()
 }

@@ -89,10 +89,54 @@ proptest! {
             .collect();
         expect.sort();
         let mut names = Vec::new();
-        let count = reader.listed(NOW, Calendar::REAL, |name| names.push(name.to_owned())).unwrap();
+        let count = reader.listed(NOW, Calendar::REAL, |row| names.push(row.host.to_owned())).unwrap();
         prop_assert_eq!(usize::try_from(count).unwrap(), names.len());
         prop_assert_eq!(names, expect);
     }
+}
+
+/// Invariant I7: who may not stay on a list that was published before. Dead hosts may, until somebody has looked at why there are so many.
+#[test]
+fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_and_nobody_else() {
+    let reader = reader();
+    let by = |by| State::OptedOut { by };
+    let why = |why| State::Parked { why };
+    let dying = |gone| State::Dying {
+        before: Before::Alive,
+        count: 1,
+        gone,
+        gone_last: gone,
+    };
+    let target = host(99);
+    let kinds = [
+        (State::Alive, false, false),
+        (State::Alive, true, true),
+        (State::Dead, false, false),
+        (dying(false), false, false),
+        (dying(true), false, true),
+        (State::Moved { target }, false, false),
+        (by(OptedOutBy::Robots), false, true),
+        (by(OptedOutBy::Owner), false, true),
+        (by(OptedOutBy::Moderator), false, true),
+        (why(ParkedWhy::Moderator), false, true),
+        (why(ParkedWhy::InvalidName), false, true),
+    ];
+    for (n, (state, hidden, expect)) in kinds.into_iter().enumerate() {
+        let record = Record {
+            due: (!state.is_never_asked()).then_some(NOW),
+            state,
+            hidden,
+            ..Record::discovered(host(n), NOW, NOW)
+        };
+        row::insert(&reader.connection, &record).unwrap();
+        let found = reader.is_withdrawn(record.host.as_str()).unwrap();
+        assert_eq!(found, expect, "{record:?}");
+    }
+    assert!(!reader.is_withdrawn("unknown.example").unwrap());
+    let sql = "INSERT INTO groups (id, domain, decision, reason, decided_at) VALUES (7, 'n0.example', 'deny', 'a test', 1); \
+         UPDATE hosts SET group_id = 7 WHERE name = 'n0.example'";
+    reader.connection.execute_batch(sql).unwrap();
+    assert!(reader.is_withdrawn("n0.example").unwrap());
 }
 
 #[test]
@@ -244,6 +288,13 @@ fn every_query_that_runs_per_check_or_dump_uses_its_index() {
             "SCAN host USING COVERING INDEX hosts_listable",
             "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
             "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        ],
+    );
+    check(
+        IS_WITHDRAWN,
+        &[
+            "sqlite_autoindex_hosts_1 (name=?)",
+            "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         ],
     );
     check(

@@ -56,6 +56,7 @@ impl Rig {
             places: Arc::new(Semaphore::new(1)),
             contact: "".into(),
             peers_every: 1,
+            meters: Arc::default(),
         };
         Self {
             dir,

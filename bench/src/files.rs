@@ -1,0 +1,217 @@
+//! What publishing costs (`bench/README.md`).
+//!
+//! In: nothing. Out: a table: how long a dump of many instances takes, files and pages, and the most memory and room while it is made.
+
+mod memory;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use admission::DomainList;
+use anyhow::{Context as _, Result};
+use census::state::Verdict;
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::transition;
+use clap::Parser;
+use orchestrator::publish::pages::About;
+use orchestrator::publish::round::Round;
+use orchestrator::publish::{Occasion, Publisher, signature};
+use protocol::{Host, Private};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use site::facts::Intake;
+use store::Store;
+
+use crate::memory::most_mb;
+
+/// Hosts that come in, and are found alive, in one go: as many as the store takes at once.
+const AT_ONCE: u32 = 1000;
+
+const NOW: Timestamp = Timestamp(1_795_000_000_000);
+
+/// Measures how long publishing takes and how much memory.
+#[derive(Debug, Parser)]
+#[command(name = "bench-files", version)]
+struct Arguments {
+    /// Listed instances
+    #[arg(long, default_value_t = 1_000_000)]
+    instances: u32,
+    /// Different names of software among them
+    #[arg(long, default_value_t = 300)]
+    software: u32,
+    /// Different versions of each software
+    #[arg(long, default_value_t = 40)]
+    versions: u32,
+    /// Folder that keeps the census for the next time, which then is not filled again
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let home = tempfile::tempdir()?;
+    let public = home.path().join("public");
+    std::fs::create_dir(&public)?;
+    let kept = arguments.keep.as_deref().unwrap_or(home.path());
+    let database = kept.join("census.db");
+    let is_new = !database.exists();
+    let store = store::open(&database)?;
+    if is_new {
+        fill(&store, &arguments).await?;
+    }
+    // From here on, by what it holds at most.
+    std::fs::write("/proc/self/clear_refs", "5")?;
+    let before = most_mb("self")?;
+    let mut out = std::io::stdout();
+    writeln!(out, "| what | measured |\n|---|---|")?;
+    let mut room = 0;
+    for which in ["the first set", "the next in its place"] {
+        let published = published(&store, &public, &mut room).await?;
+        writeln!(out, "| {which} | {published} |")?;
+    }
+    let most = most_mb("self")?;
+    writeln!(
+        out,
+        "| most memory of the process | {most} MB, {before} MB of it before |"
+    )?;
+    writeln!(
+        out,
+        "| most room in the public folder | {} |",
+        megabytes(room)?
+    )?;
+    let bytes = std::fs::metadata(&database)?.len();
+    writeln!(out, "| the database | {} |", megabytes(bytes)?)?;
+    let mut sizes: Vec<(String, u64)> = Vec::new();
+    for entry in std::fs::read_dir(public.join("data"))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        sizes.push((name, entry.metadata()?.len()));
+    }
+    sizes.sort();
+    for (name, bytes) in sizes {
+        writeln!(out, "| `{name}` | {} |", megabytes(bytes)?)?;
+    }
+    Ok(())
+}
+
+/// Publishes once and says what that took; `room` is the most that the folder held.
+async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<String> {
+    let (reader, writer) = (store.reader()?, store.writer());
+    let about = About {
+        contact: "bench".to_owned(),
+        address: None,
+        intake: Intake::Closed,
+    };
+    let publisher = Publisher {
+        public_dir: public.to_owned(),
+        data_dir: public.parent().context("a folder above")?.to_owned(),
+        contact: "bench".to_owned(),
+        address: None,
+    };
+    signature::keys(&publisher.data_dir)?;
+    let (start, busy) = (Instant::now(), processor_time()?);
+    let publishing = tokio::task::spawn_blocking(move || {
+        let none = DomainList::default();
+        let occasion = Occasion {
+            now: NOW,
+            calendar: Calendar::REAL,
+            deny: &none,
+            force: dump::Force::No,
+        };
+        let round = Round {
+            publisher: &publisher,
+            about: &about,
+            reader: &reader,
+            writer: &writer,
+            occasion,
+        };
+        round.run()
+    });
+    while !publishing.is_finished() {
+        *room = bytes_below(public)?.max(*room);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let names = publishing.await??;
+    Ok(format!(
+        "{names} instances in {:.1} s, {:.1} s of processor time",
+        start.elapsed().as_secs_f64(),
+        processor_time()?.saturating_sub(busy).as_secs_f64()
+    ))
+}
+
+fn megabytes(bytes: u64) -> Result<String> {
+    let megabytes = f64::from(u32::try_from(bytes / 1000)?) / 1000.0;
+    Ok(format!("{megabytes:.1} MB"))
+}
+
+/// So many living hosts, in no order.
+async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
+    let mut chance = StdRng::seed_from_u64(1);
+    let writer = store.writer();
+    let mut left = arguments.instances;
+    while left > 0 {
+        let count = left.min(AT_ONCE);
+        left -= count;
+        let hosts: Result<Vec<Host>, _> = (0..count)
+            .map(|_| {
+                Host::parse(&format!(
+                    "social-{:016x}.example.org",
+                    chance.random::<u64>()
+                ))
+            })
+            .collect();
+        writer.add_now(hosts?, NOW).await?;
+        let jitters = vec![Jitter(0); usize::try_from(count)?];
+        let taken = writer.take_due(NOW, count, jitters, Calendar::REAL).await?;
+        let mut settling = Vec::new();
+        for one in taken {
+            // Some are everywhere, most are rare.
+            let software = chance
+                .random_range(0..arguments.software)
+                .min(chance.random_range(0..arguments.software));
+            let version = chance.random_range(0..arguments.versions);
+            let alive = Verdict::Alive {
+                software: format!("software-{software}"),
+                version: Some(format!("4.{version}.1+build-{}", version % 7)),
+                private: Private::No,
+            };
+            let change = transition(&one.record, &alive, NOW, Jitter(0), Calendar::REAL);
+            let writer = store.writer();
+            settling.push(tokio::spawn(async move {
+                writer.settle(change).await.map(drop)
+            }));
+        }
+        for settled in settling {
+            settled.await??;
+        }
+    }
+    Ok(())
+}
+
+fn processor_time() -> Result<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Ok(Duration::new(
+        time.tv_sec.try_into()?,
+        time.tv_nsec.try_into()?,
+    ))
+}
+
+/// What all files in a folder and its folders take up.
+fn bytes_below(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        // One may be renamed meanwhile.
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
+        bytes += if metadata.is_dir() {
+            bytes_below(&path)?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(bytes)
+}

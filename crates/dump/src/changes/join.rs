@@ -1,0 +1,196 @@
+//! Two dumps read side by side.
+//!
+//! In: the former rows and the new ones, both sorted by name, and what became of whoever is missing. Out: the changes, at most as many as a
+//! day's file may hold, and the digests of both dumps. Memory doesn't grow with the dumps. Refused: new rows out of order; former ones that
+//! can't be read or are out of order are damage, after which nothing is compared.
+
+use std::cmp::Ordering;
+
+use sha2::{Digest as _, Sha256};
+
+use super::line::{Change, Counts, Row, Sha256Hex};
+use super::{CHANGES_A_DAY_MAX, Standing};
+use crate::error::DumpError;
+use crate::instance::Instance;
+
+/// What two dumps tell.
+#[derive(Debug)]
+pub(super) struct Joined {
+    /// Digest of the former rows. None: there was no former dump, or it is damaged.
+    pub(super) former_rows: Option<Sha256Hex>,
+    /// What is wrong with the former dump.
+    pub(super) former_damage: Option<String>,
+    /// Sorted by name. None: too many.
+    pub(super) changes: Option<Vec<Change>>,
+    pub(super) counts: Counts,
+    /// Hosts in the new dump.
+    pub(super) hosts: u64,
+    pub(super) names_sha256: Sha256Hex,
+    pub(super) rows_sha256: Sha256Hex,
+}
+
+/// Compares them. A host in `new` alone is told as [`Change::Appeared`]: whether it was in the list before, this can't know.
+pub(super) fn join<E: From<DumpError>, F: ToString>(
+    former: Option<impl Iterator<Item = Result<Instance, F>>>,
+    new: impl Iterator<Item = Result<Instance, E>>,
+    standing: &mut impl FnMut(&str) -> Result<Standing, E>,
+) -> Result<Joined, E> {
+    let mut former = Former::new(former);
+    let mut collected = Collected::default();
+    let (mut names, mut rows) = (Sha256::new(), Rows::default());
+    let mut hosts: u64 = 0;
+    let mut last: Option<String> = None;
+    let mut was = former.next();
+    for instance in new {
+        let row = Row::from(instance?);
+        if last.as_ref().is_some_and(|last| *last >= row.host) {
+            return Err(DumpError::OutOfOrder { name: row.host }.into());
+        }
+        while let Some(gone) = was.take_if(|was| was.host < row.host) {
+            collected.push(missing(gone.host, standing)?);
+            was = former.next();
+        }
+        hosts = hosts.saturating_add(1);
+        names.update(row.host.as_bytes());
+        names.update(b"\n");
+        rows.update(&row);
+        last = Some(row.host.clone());
+        match was.as_ref().map(|was| was.host.cmp(&row.host)) {
+            Some(Ordering::Equal) => {
+                if was.as_ref() != Some(&row) {
+                    collected.push(Change::Changed(row));
+                }
+                was = former.next();
+            }
+            Some(Ordering::Greater | Ordering::Less) | None => {
+                collected.push(Change::Appeared(row));
+            }
+        }
+    }
+    while let Some(gone) = was {
+        collected.push(missing(gone.host, standing)?);
+        was = former.next();
+    }
+    let (former_rows, former_damage) = former.finish();
+    Ok(Joined {
+        former_rows,
+        former_damage,
+        changes: collected.changes,
+        counts: collected.counts,
+        hosts,
+        names_sha256: Sha256Hex::from_digest(names),
+        rows_sha256: Sha256Hex::from_digest(rows.0),
+    })
+}
+
+/// What became of a host that is in the list no more.
+fn missing<E>(
+    host: String,
+    standing: &mut impl FnMut(&str) -> Result<Standing, E>,
+) -> Result<Change, E> {
+    Ok(match standing(&host)? {
+        Standing::Died => Change::Died { host },
+        Standing::Moved { to } => {
+            let to = match to {
+                // Nobody is named here who is not in the list: not even by whoever redirects to them.
+                Some(to) if matches!(standing(&to)?, Standing::Listed) => Some(to),
+                Some(_) | None => None,
+            };
+            Change::Moved { host, to }
+        }
+        // Listed, but not in the list that is given: somebody leaves it out, and that is reason enough not to name it.
+        Standing::Withdrawn | Standing::Listed => Change::Left {
+            host_sha256: Sha256Hex::of(host.as_bytes()),
+        },
+    })
+}
+
+/// The changes so far.
+struct Collected {
+    changes: Option<Vec<Change>>,
+    counts: Counts,
+}
+
+impl Default for Collected {
+    fn default() -> Self {
+        Self {
+            changes: Some(Vec::new()),
+            counts: Counts::default(),
+        }
+    }
+}
+
+impl Collected {
+    fn push(&mut self, change: Change) {
+        self.counts.add(&change);
+        self.changes = self
+            .changes
+            .take()
+            .filter(|changes| changes.len() < CHANGES_A_DAY_MAX);
+        if let Some(changes) = &mut self.changes {
+            changes.push(change);
+        }
+    }
+}
+
+/// The digest of rows.
+#[derive(Default)]
+pub(super) struct Rows(Sha256);
+
+impl Rows {
+    pub(super) fn update(&mut self, row: &Row) {
+        // A row is text and words alone: writing it can't fail, and if it did, the digest would be another one, which is safe.
+        self.0.update(serde_json::to_vec(row).unwrap_or_default());
+        self.0.update(b"\n");
+    }
+
+    pub(super) fn finish(self) -> Sha256Hex {
+        Sha256Hex::from_digest(self.0)
+    }
+}
+
+/// The former dump while it is read.
+struct Former<I> {
+    /// None once it is damaged, or when there was none.
+    rows: Option<I>,
+    digest: Rows,
+    last: Option<String>,
+    damage: Option<String>,
+    was_there: bool,
+}
+
+impl<F: ToString, I: Iterator<Item = Result<Instance, F>>> Former<I> {
+    fn new(rows: Option<I>) -> Self {
+        Self {
+            was_there: rows.is_some(),
+            rows,
+            digest: Rows::default(),
+            last: None,
+            damage: None,
+        }
+    }
+
+    fn next(&mut self) -> Option<Row> {
+        let row = match self.rows.as_mut()?.next()? {
+            Ok(instance) => Row::from(instance),
+            Err(error) => {
+                self.damage = Some(error.to_string());
+                self.rows = None;
+                return None;
+            }
+        };
+        if self.last.as_ref().is_some_and(|last| *last >= row.host) {
+            self.damage = Some("names out of order".to_owned());
+            self.rows = None;
+            return None;
+        }
+        self.digest.update(&row);
+        self.last = Some(row.host.clone());
+        Some(row)
+    }
+
+    fn finish(self) -> (Option<Sha256Hex>, Option<String>) {
+        let is_whole = self.was_there && self.damage.is_none();
+        (is_whole.then(|| self.digest.finish()), self.damage)
+    }
+}

@@ -1,0 +1,317 @@
+//! The files of earlier days, as they lie in the folder.
+//!
+//! In: a folder, and what became of the hosts that its files name. Out: the sections that stay, without anybody's name who has left since.
+//! One day is in memory at a time. Refused: files that are damaged or too long; they go, since what can't be read can't be rid of a name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::line::{self, Change, Section, Sha256Hex};
+use super::{DAY_FILE_BYTES_MAX, FOLDER_NAMES_MAX};
+use crate::compress::{self, PACKED_ENDS};
+use crate::disk::Disk;
+use crate::error::DumpError;
+use crate::instance::Moment;
+
+/// How the name of a day's file ends.
+const DAY_FILE_END: &str = ".ndjson";
+
+/// Names that are remembered to have stayed while a dump is made: hosts that come and go are named nearly every day, and each question is a look-up in
+/// the database. Bounded, since ninety days of the most changes can name two million. At 16 bytes each this is 8 MiB, and has room for nearly all that
+/// change in a census of some hundred thousand; the others are asked about again.
+const STAYED_MAX: usize = 1 << 19;
+
+/// The name of a day's file.
+pub(super) fn file_name(day: &str) -> String {
+    format!("{day}{DAY_FILE_END}")
+}
+
+/// What lies in the folder.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The days of which there is a file, in order.
+    pub(super) days: BTreeSet<String>,
+    /// The names of days' compressed files, whether the file itself is there or not.
+    pub(super) packed: BTreeSet<String>,
+}
+
+impl Found {
+    pub(super) fn look(disk: &impl Disk, folder: &Path) -> Result<Self, DumpError> {
+        let names = disk
+            .list(folder, FOLDER_NAMES_MAX)
+            .map_err(|source| DumpError::from_open(folder, folder, "listing", source))?;
+        let mut found = Self::default();
+        for name in names.iter().filter_map(|name| name.to_str()) {
+            if let Some(day) = day_of(name) {
+                found.days.insert(day.to_owned());
+            } else if unpacked(name).and_then(day_of).is_some() {
+                found.packed.insert(name.to_owned());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The day whose file is called so.
+fn day_of(name: &str) -> Option<&str> {
+    name.strip_suffix(DAY_FILE_END).filter(|day| is_day(day))
+}
+
+/// What the file is called that the one of this name packs.
+pub(super) fn unpacked(name: &str) -> Option<&str> {
+    PACKED_ENDS.iter().find_map(|end| name.strip_suffix(end))
+}
+
+/// Whether both compressed files of the one called `name` are there and hold its `bytes`: a crash or a disk may have left others.
+pub(super) fn are_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
+    PACKED_ENDS.iter().all(|end| {
+        File::open(folder.join(format!("{name}{end}")))
+            .is_ok_and(|packed| compress::holds(end, packed, bytes))
+    })
+}
+
+/// Whether this is written like a day: four digits, two, two.
+fn is_day(day: &str) -> bool {
+    day.len() == 10
+        && day
+            .bytes()
+            .zip(b"0000-00-00")
+            .all(|(byte, like)| match like {
+                b'-' => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            })
+}
+
+/// A day's file.
+pub(super) struct Day {
+    pub(super) bytes: Vec<u8>,
+    pub(super) sections: Vec<Section>,
+}
+
+/// Reads it.
+///
+/// # Errors
+/// Why it can't be used.
+pub(super) fn read(folder: &Path, day: &str) -> Result<Day, String> {
+    let bytes = read_bounded(&path(folder, day)).map_err(|error| error.to_string())?;
+    if bytes.len() > DAY_FILE_BYTES_MAX {
+        return Err("longer than any that was written".to_owned());
+    }
+    let sections = line::parse(&bytes).map_err(|error| error.to_string())?;
+    if sections
+        .iter()
+        .any(|section| section.header.time.day() != day)
+    {
+        return Err("of another day".to_owned());
+    }
+    Ok(Day { bytes, sections })
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let bytes_max = u64::try_from(DAY_FILE_BYTES_MAX).unwrap_or(u64::MAX);
+    File::open(path)?
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Where a day's file lies.
+pub(super) fn path(folder: &Path, day: &str) -> PathBuf {
+    folder.join(file_name(day))
+}
+
+/// Where the sections end.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    /// The last dump of which there is a section.
+    pub(super) newest: Option<Moment>,
+    /// The last dump whose rows are the former ones: a new section starts from it. What comes after it led to a dump that was never published.
+    pub(super) former: Option<Moment>,
+    /// Days whose files can't be used, and why.
+    pub(super) damaged: BTreeMap<String, String>,
+}
+
+/// Looks for the section that led to the former rows, from the newest day back.
+pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: &Sha256Hex) -> End {
+    let mut end = End::default();
+    for day in days.iter().rev() {
+        let sections = match read(folder, day) {
+            Ok(read) => read.sections,
+            Err(why) => {
+                end.damaged.insert(day.clone(), why);
+                continue;
+            }
+        };
+        for section in sections.iter().rev() {
+            end.newest = end.newest.max(Some(section.header.time));
+            if section.header.rows_sha256 == *former_rows {
+                end.former = Some(section.header.time);
+                return end;
+            }
+        }
+    }
+    end
+}
+
+/// The names of who has left since, taken out of sections.
+pub(super) struct Scrub<S> {
+    has_left: S,
+    /// Marks of names that stay, each in the place that it names: the last one that came to a place is remembered, so that the memory is full of who was
+    /// named lately and not of who was named first.
+    stayed: Vec<u128>,
+}
+
+impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
+    /// By what `has_left` says of a name.
+    pub(super) fn new(has_left: S) -> Self {
+        Self {
+            has_left,
+            stayed: vec![0; STAYED_MAX],
+        }
+    }
+
+    /// Takes them out, and tells in how many lines they stood.
+    pub(super) fn run(&mut self, section: &mut Section) -> Result<u64, E> {
+        let mut lines: u64 = 0;
+        for change in &mut section.changes {
+            let Some(host) = change.host() else {
+                continue;
+            };
+            if self.is_to_go(host)? {
+                *change = Change::Left {
+                    host_sha256: Sha256Hex::of(host.as_bytes()),
+                };
+                lines = lines.saturating_add(1);
+            } else if let Change::Moved { to: target, .. } = change
+                && let Some(to) = target
+                && self.is_to_go(to)?
+            {
+                *target = None;
+                lines = lines.saturating_add(1);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn is_to_go(&mut self, host: &str) -> Result<bool, E> {
+        let digest = Sha256::digest(host.as_bytes());
+        // Half of a SHA-256: no two names that anybody could find have the same, so none is taken for another that stays.
+        let mark = digest
+            .iter()
+            .take(16)
+            .fold(0, |mark: u128, byte| (mark << 8) | u128::from(*byte));
+        let places = u128::try_from(self.stayed.len()).unwrap_or(u128::MAX);
+        let place = mark.checked_rem(places).unwrap_or_default();
+        let place = usize::try_from(place).unwrap_or_default();
+        if self.stayed.get(place) == Some(&mark) {
+            return Ok(false);
+        }
+        let has_left = (self.has_left)(host)?;
+        // Who has left stands in no line any more, and will not be asked about often.
+        if !has_left && let Some(slot) = self.stayed.get_mut(place) {
+            *slot = mark;
+        }
+        Ok(has_left)
+    }
+}
+
+/// Hosts that are new in the list, some of whom were taken off it within the days that are kept.
+pub(super) struct Newcomers {
+    places: HashMap<Sha256Hex, usize>,
+}
+
+impl Newcomers {
+    /// Those among `changes`.
+    pub(super) fn among(changes: &[Change]) -> Self {
+        let places = changes
+            .iter()
+            .enumerate()
+            .filter_map(|(place, change)| match change {
+                Change::Appeared(row) => Some((Sha256Hex::of(row.host.as_bytes()), place)),
+                Change::Returned(_)
+                | Change::Changed(_)
+                | Change::Died { .. }
+                | Change::Moved { .. }
+                | Change::Left { .. } => None,
+            })
+            .collect();
+        Self { places }
+    }
+
+    /// Says of those whom `section` took off the list that they returned.
+    pub(super) fn recognise(&mut self, section: &Section, changes: &mut [Change]) {
+        if self.places.is_empty() {
+            return;
+        }
+        for change in &section.changes {
+            let place = match change {
+                Change::Died { host } | Change::Moved { host, .. } => {
+                    self.places.remove(&Sha256Hex::of(host.as_bytes()))
+                }
+                Change::Left { host_sha256 } => self.places.remove(host_sha256),
+                Change::Appeared(_) | Change::Returned(_) | Change::Changed(_) => None,
+            };
+            if let Some(slot) = place.and_then(|place| changes.get_mut(place))
+                && let Change::Appeared(row) = slot
+            {
+                *slot = Change::Returned(row.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    use super::super::Counts;
+    use super::super::line::Header;
+    use super::*;
+
+    fn section(hosts: impl Iterator<Item = u32>) -> Section {
+        Section {
+            header: Header {
+                time: Moment::from_milliseconds(0),
+                since: None,
+                complete: true,
+                hosts: 0,
+                counts: Counts::default(),
+                names_sha256: Sha256Hex::of(b""),
+                rows_sha256: Sha256Hex::of(b""),
+                lines: 0,
+                section_sha256: Sha256Hex::of(b""),
+            },
+            changes: hosts
+                .map(|host| Change::Died {
+                    host: format!("h{host}.example"),
+                })
+                .collect(),
+        }
+    }
+
+    /// Invariant I9, and that the bound costs no answer: more names than are remembered, twice.
+    #[test]
+    fn who_is_named_again_and_again_is_asked_about_once_as_long_as_there_is_room() {
+        let asked = Cell::new(0_u32);
+        let mut scrub = Scrub::new(|host: &str| {
+            asked.set(asked.get() + 1);
+            Ok::<_, Infallible>(host.ends_with("77.example"))
+        });
+        for _day in 0..90 {
+            scrub.run(&mut section(0..1000)).unwrap();
+        }
+        // The ten that have left are asked about each time here; in a file they would be named no more.
+        assert!(asked.get() < 1000 + 90 * (10 + 4), "{}", asked.get());
+        scrub.stayed.truncate(64);
+        for _day in 0..2 {
+            assert_eq!(scrub.run(&mut section(0..1000)).unwrap(), 10);
+        }
+        assert_eq!(scrub.stayed.len(), 64);
+    }
+}

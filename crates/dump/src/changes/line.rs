@@ -1,0 +1,329 @@
+//! The lines of a file of changes, and how they are cut into sections.
+//!
+//! In: a file's bytes, or what a dump changed. Out: sections, or bytes. Refused: whatever is not word for word what was written, so that a
+//! bit that flipped on the disk is never taken for a change.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::instance::{Instance, ListedState, Moment};
+
+/// A listed host as changes rebuild it: all of [`Instance`] but when it was last found alive, which is new for nearly every host in every dump.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name in canonical form (design §8).
+    pub host: String,
+    /// NodeInfo's software name, lower-cased.
+    pub software: Option<String>,
+    /// NodeInfo's software version.
+    pub version: Option<String>,
+    /// Why it is in the list.
+    pub state: ListedState,
+    /// When the census first heard of it.
+    pub first_seen: Moment,
+}
+
+impl From<Instance> for Row {
+    fn from(instance: Instance) -> Self {
+        let Instance {
+            host,
+            software,
+            version,
+            state,
+            first_seen,
+            last_alive: _,
+        } = instance;
+        Self {
+            host,
+            software,
+            version,
+            state,
+            first_seen,
+        }
+    }
+}
+
+/// A SHA-256 in hex, lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sha256Hex(String);
+
+impl Sha256Hex {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_digest(Sha256::new_with_prefix(bytes))
+    }
+
+    pub(crate) fn from_digest(digest: Sha256) -> Self {
+        Self(hex::encode(digest.finalize()))
+    }
+
+    /// The 64 digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Sha256Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How many hosts changed in which way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// New in the list, and not known to have been in it before.
+    pub appeared: u64,
+    /// Back in the list.
+    pub returned: u64,
+    /// Still in the list, under another software, version or state.
+    pub changed: u64,
+    /// No longer found alive.
+    pub died: u64,
+    /// Redirected to another host for good.
+    pub moved: u64,
+    /// Taken out for a reason that is nobody's business.
+    pub left: u64,
+}
+
+impl Counts {
+    /// Changes of any kind.
+    pub fn total(&self) -> u64 {
+        let Self {
+            appeared,
+            returned,
+            changed,
+            died,
+            moved,
+            left,
+        } = self;
+        [appeared, returned, changed, died, moved, left]
+            .into_iter()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Changes of who is in the list.
+    pub fn of_names(&self) -> u64 {
+        self.total().saturating_sub(self.changed)
+    }
+
+    /// Counts one more.
+    pub(crate) fn add(&mut self, change: &Change) {
+        let count = match change {
+            Change::Appeared(_) => &mut self.appeared,
+            Change::Returned(_) => &mut self.returned,
+            Change::Changed(_) => &mut self.changed,
+            Change::Died { .. } => &mut self.died,
+            Change::Moved { .. } => &mut self.moved,
+            Change::Left { .. } => &mut self.left,
+        };
+        *count = count.saturating_add(1);
+    }
+}
+
+/// The first line of a section: one dump, and from which one the lines below lead to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// When the dump was made.
+    pub time: Moment,
+    /// The dump that the lines below start from. None: nobody can tell, and a mirror has to take the whole list.
+    pub since: Option<Moment>,
+    /// Whether the lines below are all that changed. Otherwise there were too many, and a mirror has to take the whole list.
+    pub complete: bool,
+    /// Hosts in the dump.
+    pub hosts: u64,
+    /// What changed, as it was counted when the dump was made.
+    pub counts: Counts,
+    /// Of the dump's names, sorted by their bytes, each followed by a newline.
+    pub names_sha256: Sha256Hex,
+    /// Of the dump's [`Row`]s as JSON, sorted by name, each followed by a newline.
+    pub rows_sha256: Sha256Hex,
+    /// Lines below, up to the next section.
+    pub lines: u64,
+    /// Of those lines, each followed by a newline, after this one with an empty string in this place.
+    pub section_sha256: Sha256Hex,
+}
+
+/// What became of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It is new in the list.
+    Appeared(Row),
+    /// It was taken off the list earlier, within the days that are kept, and is in it again.
+    Returned(Row),
+    /// It is still in the list, and this is its row now.
+    Changed(Row),
+    /// It was no longer found alive.
+    Died {
+        /// Its name.
+        host: String,
+    },
+    /// It redirects to another host for good.
+    Moved {
+        /// Its name.
+        host: String,
+        /// The other one, when that is in the list itself.
+        to: Option<String>,
+    },
+    /// It is in the list no more, or has asked since to be left out. Whoever has the name finds it; whoever has not does not learn it.
+    Left {
+        /// Of its name.
+        host_sha256: Sha256Hex,
+    },
+}
+
+impl Change {
+    /// The host, if it is named.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Appeared(row) | Self::Returned(row) | Self::Changed(row) => Some(&row.host),
+            Self::Died { host } | Self::Moved { host, .. } => Some(host),
+            Self::Left { .. } => None,
+        }
+    }
+}
+
+/// A dump and what it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// From which dump to which.
+    pub header: Header,
+    /// What changed, sorted by name when it was written.
+    pub changes: Vec<Change>,
+}
+
+/// A line as JSON has it: one object whose member `change` says which it is.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+enum Line {
+    Dump(Header),
+    Appeared(Listed),
+    Returned(Listed),
+    Changed(Listed),
+    Died {
+        time: Moment,
+        host: String,
+    },
+    Moved {
+        time: Moment,
+        host: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+    Left {
+        time: Moment,
+        host_sha256: Sha256Hex,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    time: Moment,
+    #[serde(flatten)]
+    row: Row,
+}
+
+impl Line {
+    fn new(time: Moment, change: Change) -> Self {
+        match change {
+            Change::Appeared(row) => Self::Appeared(Listed { time, row }),
+            Change::Returned(row) => Self::Returned(Listed { time, row }),
+            Change::Changed(row) => Self::Changed(Listed { time, row }),
+            Change::Died { host } => Self::Died { time, host },
+            Change::Moved { host, to } => Self::Moved { time, host, to },
+            Change::Left { host_sha256 } => Self::Left { time, host_sha256 },
+        }
+    }
+}
+
+/// A file of changes is not what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("damaged at line {line}")]
+pub struct Damaged {
+    /// The line, counted from 1, or that of the section in which it lies.
+    pub line: usize,
+}
+
+impl Section {
+    /// The section's bytes. Its header's `lines` and `section_sha256` are made to fit.
+    ///
+    /// # Errors
+    /// None that a row could cause: serde's own.
+    pub(crate) fn write(&mut self, to: &mut Vec<u8>) -> serde_json::Result<()> {
+        let mut below = Vec::new();
+        for change in &self.changes {
+            serde_json::to_writer(&mut below, &Line::new(self.header.time, change.clone()))?;
+            below.push(b'\n');
+        }
+        self.header.lines = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        self.header.section_sha256 = seal(&self.header, &below)?;
+        serde_json::to_writer(&mut *to, &Line::Dump(self.header.clone()))?;
+        to.push(b'\n');
+        to.append(&mut below);
+        Ok(())
+    }
+}
+
+/// The digest of a section.
+fn seal(header: &Header, below: &[u8]) -> serde_json::Result<Sha256Hex> {
+    let mut open = header.clone();
+    open.section_sha256 = Sha256Hex(String::new());
+    let mut sealed = serde_json::to_vec(&Line::Dump(open))?;
+    sealed.push(b'\n');
+    let mut digest = Sha256::new_with_prefix(&sealed);
+    digest.update(below);
+    Ok(Sha256Hex::from_digest(digest))
+}
+
+/// Whether a section is word for word what was written: its first line has one spelling, and the digest is of the rest.
+fn is_as_written(header: &Header, first: &[u8], below: &[u8]) -> bool {
+    let spelt = serde_json::to_vec(&Line::Dump(header.clone())).ok();
+    spelt.as_deref() == first.strip_suffix(b"\n")
+        && seal(header, below).ok().as_ref() == Some(&header.section_sha256)
+}
+
+/// The sections of a file of changes, in its order.
+///
+/// # Errors
+/// A line that is none, a section that is shorter than its header says, or of another digest.
+pub fn parse(file: &[u8]) -> Result<Vec<Section>, Damaged> {
+    let mut sections = Vec::new();
+    let mut lines = file
+        .split_inclusive(|byte| *byte == b'\n')
+        .zip(1..)
+        .peekable();
+    while let Some((first, number)) = lines.next() {
+        let damaged = Damaged { line: number };
+        let Ok(Line::Dump(header)) = serde_json::from_slice(first) else {
+            return Err(damaged);
+        };
+        let mut below = Vec::new();
+        let mut changes = Vec::new();
+        while u64::try_from(changes.len()).is_ok_and(|read| read < header.lines) {
+            let (line, number) = lines.next().ok_or(damaged)?;
+            changes.push(change(line).ok_or(Damaged { line: number })?);
+            below.extend_from_slice(line);
+        }
+        if !is_as_written(&header, first, &below) {
+            return Err(damaged);
+        }
+        sections.push(Section { header, changes });
+    }
+    Ok(sections)
+}
+
+/// The change in a line. Its moment is its section's, which the section's digest holds.
+fn change(line: &[u8]) -> Option<Change> {
+    Some(match serde_json::from_slice(line).ok()? {
+        Line::Dump(_) => return None,
+        Line::Appeared(Listed { row, .. }) => Change::Appeared(row),
+        Line::Returned(Listed { row, .. }) => Change::Returned(row),
+        Line::Changed(Listed { row, .. }) => Change::Changed(row),
+        Line::Died { host, .. } => Change::Died { host },
+        Line::Moved { host, to, .. } => Change::Moved { host, to },
+        Line::Left { host_sha256, .. } => Change::Left { host_sha256 },
+    })
+}

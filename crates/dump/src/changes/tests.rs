@@ -1,0 +1,310 @@
+//! Dumps of a small world, one after the other.
+
+mod crashes;
+mod damage;
+mod examples;
+mod programs;
+mod properties;
+mod schema;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::*;
+use crate::disk::{Disk, SystemDisk};
+use crate::error::DumpError;
+use crate::feed::About;
+use crate::instance::{Instance, ListedState, Moment};
+use crate::table::SystemTable;
+
+/// 2026-11-22T00:00:00Z
+const MIDNIGHT: i64 = 1_795_305_600;
+const HOUR: i64 = 60 * 60;
+const DAY: i64 = 24 * HOUR;
+
+fn at(seconds: i64) -> Moment {
+    Moment::from_milliseconds(seconds * 1000)
+}
+
+fn about() -> About {
+    About {
+        title: "What changed".to_owned(),
+        seed: "census.example".to_owned(),
+        home_url: None,
+        folder_url: None,
+    }
+}
+
+/// What the census knows of a host in these tests.
+#[derive(Debug, Clone, PartialEq)]
+enum Known {
+    Listed(Instance),
+    Not(Standing),
+}
+
+/// A disk that does nothing more from its n-th call on: the process is dead. It never waits for the hardware, which no test here asks about.
+#[derive(Debug, Clone)]
+struct MortalDisk {
+    calls: Rc<Cell<u32>>,
+    dies_at: u32,
+}
+
+impl MortalDisk {
+    fn new(dies_at: u32) -> Self {
+        Self {
+            calls: Rc::new(Cell::new(0)),
+            dies_at,
+        }
+    }
+
+    fn call(&self) -> io::Result<()> {
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() >= self.dies_at {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+}
+
+impl Disk for MortalDisk {
+    type File = File;
+    type Reader = File;
+    type Table = SystemTable;
+
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        self.call()?;
+        SystemDisk.make_folder(path)
+    }
+
+    fn create_table(&self, path: &Path) -> io::Result<SystemTable> {
+        self.call()?;
+        SystemDisk.create_table(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        self.call()?;
+        SystemDisk.open(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.call()?;
+        SystemDisk.create(path)
+    }
+
+    fn sync_file(&self, _file: &File) -> io::Result<()> {
+        self.call()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call()?;
+        SystemDisk.rename(from, to)
+    }
+
+    fn sync_folder(&self, _folder: &Path) -> io::Result<()> {
+        self.call()
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.call()?;
+        SystemDisk.remove(path)
+    }
+
+    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
+        self.call()?;
+        SystemDisk.list(folder, names_max)
+    }
+}
+
+/// A census and its public folder.
+struct World {
+    folder: tempfile::TempDir,
+    hosts: BTreeMap<String, Known>,
+    /// The rows that were published last.
+    published: Option<Vec<Instance>>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            hosts: BTreeMap::new(),
+            published: None,
+        }
+    }
+
+    fn folder(&self) -> std::path::PathBuf {
+        self.folder.path().join("changes")
+    }
+
+    fn list(&mut self, host: &str, version: &str) {
+        let instance = Instance {
+            host: host.to_owned(),
+            software: Some("mastodon".to_owned()),
+            version: Some(version.to_owned()),
+            state: ListedState::Alive,
+            first_seen: at(MIDNIGHT),
+            last_alive: at(MIDNIGHT),
+        };
+        self.hosts.insert(host.to_owned(), Known::Listed(instance));
+    }
+
+    fn set(&mut self, host: &str, standing: Standing) {
+        self.hosts.insert(host.to_owned(), Known::Not(standing));
+    }
+
+    fn rows(&self) -> Vec<Instance> {
+        self.hosts
+            .values()
+            .filter_map(|known| match known {
+                Known::Listed(instance) => Some(instance.clone()),
+                Known::Not(_) => None,
+            })
+            .collect()
+    }
+
+    fn standing(&self, host: &str) -> Standing {
+        match self.hosts.get(host) {
+            Some(Known::Listed(_)) => Standing::Listed,
+            Some(Known::Not(standing)) => standing.clone(),
+            None => Standing::Died,
+        }
+    }
+
+    fn has_left(&self, host: &str) -> bool {
+        self.standing(host) == Standing::Withdrawn
+    }
+
+    fn former(&self) -> Option<impl Iterator<Item = Result<Instance, Infallible>> + use<>> {
+        self.published.clone().map(|rows| rows.into_iter().map(Ok))
+    }
+
+    fn stage(&self, seconds: i64) -> StagedChanges {
+        stage_changes(
+            &self.folder(),
+            &about(),
+            at(seconds),
+            self.former(),
+            self.rows().into_iter().map(Ok::<_, DumpError>),
+            |host| Ok(self.standing(host)),
+            |host| Ok(self.has_left(host)),
+        )
+        .unwrap()
+    }
+
+    /// Whether nothing in the folder has to be made anew.
+    fn stands(&self, seconds: i64) -> bool {
+        let has_left = |host: &str| Ok::<_, DumpError>(self.has_left(host));
+        stand_as_told(&self.folder(), &about(), at(seconds), has_left).unwrap()
+    }
+
+    fn publish(&mut self, seconds: i64) -> Outcome {
+        let outcome = self
+            .publish_on(&MortalDisk::new(u32::MAX), seconds)
+            .unwrap();
+        self.published = Some(self.rows());
+        outcome
+    }
+
+    /// Publishes the changes alone.
+    fn publish_on(&self, disk: &MortalDisk, seconds: i64) -> Result<Outcome, DumpError> {
+        let mut standing = |host: &str| Ok::<_, DumpError>(self.standing(host));
+        let has_left = |host: &str| Ok::<_, DumpError>(self.has_left(host));
+        let rows = self.rows().into_iter().map(Ok);
+        let joined = join::join(self.former(), rows, &mut standing)?;
+        let (folder, about, time) = (self.folder(), about(), at(seconds));
+        let staged = stage::stage(disk.clone(), &folder, &about, time, joined, has_left)?;
+        let outcome = staged.outcome.clone();
+        staged.publish(disk)?;
+        Ok(outcome)
+    }
+
+    /// A mirror that takes the whole list as it is published.
+    fn mirror(&self) -> Mirror {
+        Mirror::new(self.published.clone().unwrap().into_iter().map(Row::from))
+    }
+
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        files(&self.folder())
+    }
+
+    fn day(&self, day: &str) -> Vec<Section> {
+        line::parse(&self.files()[&format!("{day}.ndjson")]).unwrap()
+    }
+
+    fn last_changes(&self) -> Vec<Change> {
+        let files = self.files();
+        let newest = day_files(&files).last().unwrap();
+        line::parse(newest).unwrap().pop().unwrap().changes
+    }
+
+    /// The files that name a host, packed or not.
+    fn names(&self, host: &str) -> Vec<String> {
+        self.files()
+            .into_iter()
+            .filter(|(name, bytes)| String::from_utf8_lossy(&as_read(name, bytes)).contains(host))
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// Each file lies there packed as well, with the same in it, and no other packed one does.
+    #[track_caller]
+    fn assert_packed(&self) {
+        let files = self.files();
+        let (packed, plain): (Vec<_>, Vec<_>) = files
+            .iter()
+            .partition(|(name, _)| kept::unpacked(name).is_some());
+        assert_eq!(packed.len(), 2 * plain.len(), "{:?}", files.keys());
+        for (name, bytes) in plain {
+            for end in [".gz", ".zst"] {
+                let name = format!("{name}{end}");
+                assert!(as_read(&name, &files[&name]) == *bytes, "{name}");
+            }
+        }
+    }
+}
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+/// What a reader of a file gets to see.
+fn as_read(name: &str, bytes: &[u8]) -> Vec<u8> {
+    if name.ends_with(".gz") {
+        let mut plain = Vec::new();
+        let mut packed = flate2::read::GzDecoder::new(bytes);
+        io::Read::read_to_end(&mut packed, &mut plain).unwrap();
+        plain
+    } else if name.ends_with(".zst") {
+        zstd::decode_all(bytes).unwrap()
+    } else {
+        bytes.to_vec()
+    }
+}
+
+fn day_files(files: &BTreeMap<String, Vec<u8>>) -> impl Iterator<Item = &[u8]> {
+    files
+        .iter()
+        .filter(|(name, _)| name.ends_with(".ndjson") && !name.starts_with('.'))
+        .map(|(_, bytes)| bytes.as_slice())
+}
+
+fn follow(mirror: &mut Mirror, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Gap> {
+    mirror.follow(day_files(files))
+}
+
+fn held(mirror: &Mirror) -> Vec<Row> {
+    mirror.rows().cloned().collect()
+}

@@ -1,0 +1,144 @@
+//! What a mirror sees when we die at any call to the disk (invariant I6), and what the next dump makes of it.
+
+use super::*;
+
+/// A world with a past of some days, in which one file expires and another has to be rid of a name at the next dump, and its mirrors.
+fn eventful() -> (World, Vec<Mirror>) {
+    let mut world = World::new();
+    let mut mirrors = Vec::new();
+    for (day, host) in ["a.example", "b.example", "leaves.example", "d.example"]
+        .iter()
+        .enumerate()
+    {
+        world.list(host, "1");
+        world.publish(MIDNIGHT + 30 * DAY * i64::try_from(day).unwrap());
+        mirrors.push(world.mirror());
+    }
+    world.list("a.example", "2");
+    world.publish(MIDNIGHT + 90 * DAY + HOUR);
+    mirrors.push(world.mirror());
+    world.set("leaves.example", Standing::Withdrawn);
+    world.set("b.example", Standing::Died);
+    world.list("e.example", "1");
+    (world, mirrors)
+}
+
+const NEXT: i64 = MIDNIGHT + 91 * DAY;
+
+/// Each mirror sees a gap or one of the truths. Gives how many saw a truth.
+fn assert_gap_or_truth(
+    mirrors: &[Mirror],
+    files: &BTreeMap<String, Vec<u8>>,
+    truths: &[Vec<Row>],
+    when: &str,
+) -> usize {
+    let mut saw = 0;
+    for mirror in mirrors {
+        let mut mirror = mirror.clone();
+        if follow(&mut mirror, files).is_ok() {
+            assert!(truths.contains(&held(&mirror)), "{when}: {mirror:?}");
+            saw += 1;
+        }
+    }
+    saw
+}
+
+fn truth(rows: &[Instance]) -> Vec<Row> {
+    rows.iter().cloned().map(Row::from).collect()
+}
+
+#[test]
+fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_after_the_next_dump()
+ {
+    let (world, _) = eventful();
+    let sound = MortalDisk::new(u32::MAX);
+    world.publish_on(&sound, NEXT).unwrap();
+    let calls = sound.calls.get();
+    assert!(calls > 12, "{calls}");
+    let mut followed = 0;
+    for dies_at in 1..=calls {
+        // The whole list comes before the changes or after them: either may be what stands when all is over.
+        for rows_are_new in [false, true] {
+            let when = format!("killed at call {dies_at}, rows new: {rows_are_new}");
+            let (mut world, mut mirrors) = eventful();
+            let old = truth(&world.published.clone().unwrap());
+            world
+                .publish_on(&MortalDisk::new(dies_at), NEXT)
+                .unwrap_err();
+            let new = truth(&world.rows());
+            let truths = [old, new];
+            assert_gap_or_truth(&mirrors, &world.files(), &truths, &when);
+            if rows_are_new {
+                world.published = Some(world.rows());
+            }
+            mirrors.push(world.mirror());
+            // Who followed in between, too.
+            for mirror in mirrors.clone() {
+                let mut mirror = mirror;
+                if follow(&mut mirror, &world.files()).is_ok() {
+                    mirrors.push(mirror);
+                }
+            }
+            stage::clear(&SystemDisk, &world.folder()).unwrap();
+            world.list("f.example", "1");
+            world.set("a.example", Standing::Withdrawn);
+            world.publish(NEXT + HOUR);
+            let last = [truth(&world.rows())];
+            followed += assert_gap_or_truth(&mirrors, &world.files(), &last, &when);
+            for left in ["leaves.example", "a.example"] {
+                assert_eq!(world.names(left), Vec::<String>::new(), "{when}");
+            }
+            let hidden = world
+                .files()
+                .into_keys()
+                .filter(|name| name.starts_with('.'));
+            assert_eq!(hidden.count(), 0, "{when}");
+            world.assert_packed();
+            assert!(world.stands(NEXT + HOUR), "{when}");
+        }
+    }
+    assert!(followed > 20, "{followed}");
+}
+
+#[test]
+fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_one() {
+    let (mut world, mirrors) = eventful();
+    // The changes were published, the list was not.
+    world.stage(NEXT).publish().unwrap();
+    world.list("f.example", "1");
+    let outcome = world.publish(NEXT + DAY);
+    assert_eq!(outcome.since, Some(at(MIDNIGHT + 90 * DAY + HOUR)));
+    assert!(!world.files().contains_key("2027-02-21.ndjson"));
+    let truths = [truth(&world.rows())];
+    // But for the first one, whose day is over.
+    assert_eq!(
+        assert_gap_or_truth(&mirrors, &world.files(), &truths, ""),
+        mirrors.len() - 1
+    );
+}
+
+#[test]
+fn rows_that_no_section_leads_to_start_anew() {
+    let (mut world, mut mirrors) = eventful();
+    // The list was published, the changes were not.
+    world.published = Some(world.rows());
+    world.list("f.example", "1");
+    let outcome = world.publish(NEXT);
+    assert_eq!((outcome.since, outcome.counts), (None, Counts::default()));
+    assert!(outcome.starts_anew.is_some());
+    let time = at(NEXT);
+    let seen: Vec<_> = mirrors
+        .iter_mut()
+        .map(|mirror| follow(mirror, &world.files()).unwrap_err())
+        .collect();
+    let broken = Gap::Broken { time };
+    // The first one's day is over, and nothing starts from where the last one stands. The others see it before they go beyond the gap.
+    let expect = [
+        Gap::NotFound,
+        broken.clone(),
+        broken.clone(),
+        broken,
+        Gap::NotFound,
+    ];
+    assert_eq!(seen, expect);
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::Rows;
+
+/// Three days with a change each, and a mirror of each dump but the last.
+fn three_days() -> (World, Vec<Mirror>) {
+    let mut world = World::new();
+    let mut mirrors = Vec::new();
+    for (day, host) in (0..).zip(["a.example", "b.example", "c.example"]) {
+        world.list(host, "1");
+        world.publish(MIDNIGHT + DAY * day);
+        mirrors.push(world.mirror());
+    }
+    (world, mirrors)
+}
+
+#[test]
+fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
+    let (world, _) = three_days();
+    let rows = world.published.clone().unwrap();
+    let mut line = |instance: &Instance| serde_json::to_string(instance).unwrap() + "\n";
+    let whole: String = rows.iter().map(&mut line).collect();
+    let reversed: String = rows.iter().rev().map(&mut line).collect();
+    let cut = whole.trim_end().to_owned();
+    let long = whole.clone() + &"x".repeat(9000);
+    let not_text = whole.clone() + "\u{0}\n";
+    // Another name of the same form: only the digest knows.
+    let flipped = whole.replace("b.example", "b.exbmple");
+    for former in [&reversed, &cut, &long, &not_text, &flipped] {
+        let staged = stage_changes(
+            &world.folder(),
+            &about(),
+            at(MIDNIGHT + 3 * DAY),
+            Some(rows_of(former)),
+            world.rows().into_iter().map(Ok::<_, DumpError>),
+            |host| Ok(world.standing(host)),
+            |host| Ok(world.has_left(host)),
+        )
+        .unwrap();
+        let outcome = staged.outcome();
+        assert_eq!((outcome.since, outcome.counts), (None, Counts::default()));
+        assert!(outcome.starts_anew.is_some(), "{former}");
+        assert_eq!(outcome.hosts, 3);
+    }
+    let outcome_of_whole = stage_changes(
+        &world.folder(),
+        &about(),
+        at(MIDNIGHT + 3 * DAY),
+        Some(rows_of(&whole)),
+        world.rows().into_iter().map(Ok::<_, DumpError>),
+        |host| Ok(world.standing(host)),
+        |host| Ok(world.has_left(host)),
+    )
+    .unwrap()
+    .outcome()
+    .clone();
+    assert_eq!(outcome_of_whole.since, Some(at(MIDNIGHT + 2 * DAY)));
+}
+
+fn rows_of(text: &str) -> Rows {
+    let bytes = io::Cursor::new(text.as_bytes().to_vec());
+    Rows::new("rows".into(), Box::new(bytes))
+}
+
+#[test]
+fn a_damaged_file_goes_with_what_it_names_and_the_others_stay() {
+    for day in ["2026-11-22", "2026-11-23", "2026-11-24"] {
+        let (mut world, mirrors) = three_days();
+        let path = world.folder().join(format!("{day}.ndjson"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        world.list("d.example", "1");
+        let outcome = world.publish(MIDNIGHT + 3 * DAY);
+        assert_eq!(outcome.damaged.len(), 1, "{:?}", outcome.damaged);
+        assert!(outcome.damaged[0].contains(day), "{:?}", outcome.damaged);
+        assert!(!path.exists());
+        let is_newest = day == "2026-11-24";
+        assert_eq!(outcome.since.is_none(), is_newest, "{day}");
+        let truth = held(&world.mirror());
+        for mut mirror in mirrors {
+            if follow(&mut mirror, &world.files()).is_ok() {
+                assert_eq!(held(&mirror), truth);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_flipped_bit_is_taken_for_what_was_written() {
+    let (world, mirrors) = three_days();
+    let (files, truth) = (world.files(), held(&world.mirror()));
+    let name = "2026-11-24.ndjson";
+    for at in 0..files[name].len() {
+        for bit in 0..8 {
+            let mut files = files.clone();
+            files.get_mut(name).unwrap()[at] ^= 1 << bit;
+            let mut mirror = mirrors[1].clone();
+            if follow(&mut mirror, &files).is_ok() {
+                assert_eq!(held(&mirror), truth, "bit {bit} of byte {at}");
+                panic!("bit {bit} of byte {at} was not noticed");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_or_mixed_up_is_not_read() {
+    let (world, _) = three_days();
+    let whole = world.files()["2026-11-24.ndjson"].clone();
+    for length in 1..whole.len() {
+        assert!(line::parse(&whole[..length]).is_err(), "{length}");
+    }
+    let text = String::from_utf8(whole).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.reverse();
+    assert!(line::parse((lines.join("\n") + "\n").as_bytes()).is_err());
+}
+
+#[test]
+fn a_file_of_another_day_or_longer_than_any_goes() {
+    let (mut world, _) = three_days();
+    let folder = world.folder();
+    std::fs::copy(
+        folder.join("2026-11-23.ndjson"),
+        folder.join("2026-11-21.ndjson"),
+    )
+    .unwrap();
+    std::fs::write(
+        folder.join("2026-11-20.ndjson"),
+        vec![b'\n'; DAY_FILE_BYTES_MAX + 1],
+    )
+    .unwrap();
+    std::fs::create_dir(folder.join("not-a-day.ndjson")).unwrap();
+    let outcome = world.publish(MIDNIGHT + 3 * DAY);
+    assert_eq!(outcome.damaged.len(), 2, "{:?}", outcome.damaged);
+    assert!(outcome.since.is_some());
+    assert!(!folder.join("2026-11-21.ndjson").exists());
+    assert!(!folder.join("2026-11-20.ndjson").exists());
+}
+
+/// As a crash leaves them, or a disk: the next dump makes them anew, whichever day's they are.
+#[test]
+fn packed_files_that_do_not_hold_what_they_should_are_made_anew_and_those_of_nothing_go() {
+    let (mut world, _) = three_days();
+    world.assert_packed();
+    let now = MIDNIGHT + 3 * DAY;
+    assert!(world.stands(now));
+    let folder = world.folder();
+    let sound = world.files();
+    let older = sound["2026-11-22.ndjson.gz"].clone();
+    for (name, bytes) in [
+        ("2026-11-23.ndjson.gz", Some(&older)),
+        ("2026-11-23.ndjson.zst", None),
+        ("feed.json.gz", Some(&older)),
+        ("2026-11-19.ndjson.gz", Some(&older)),
+        ("feed.atom", Some(&older)),
+    ] {
+        match bytes {
+            Some(bytes) => std::fs::write(folder.join(name), bytes).unwrap(),
+            None => std::fs::remove_file(folder.join(name)).unwrap(),
+        }
+        assert!(!world.stands(now), "{name}");
+        world.publish(now);
+        world.assert_packed();
+        assert!(world.stands(now), "{name}");
+    }
+    assert!(!folder.join("2026-11-19.ndjson.gz").exists());
+    assert!(world.files()["2026-11-23.ndjson.gz"] == sound["2026-11-23.ndjson.gz"]);
+}

@@ -1,0 +1,182 @@
+//! `instances.csv`: RFC 4180 with a header line, for spreadsheets and whatever else reads tables.
+//!
+//! In: rows. Out: lines that end with CR LF, fields quoted where they have to be. Refused: to hand a spreadsheet a formula.
+//!
+//! Software and version are whatever a host says, and a spreadsheet runs what begins with `=`, `+`, `-` or `@` when somebody opens the file. Such text gets
+//! an apostrophe before it, which makes it text there. A spreadsheet that is told that semicolons or tabs part the fields, as it is by default in much of
+//! Europe, finds cells within a field: what follows a semicolon, a tab or a line's end there is guarded like the field itself. So that every program can
+//! undo it, text that begins with an apostrophe gets one too: whoever takes one apostrophe away at the beginning, and one behind each of these signs, has
+//! what the host said. What is unknown is empty, and an empty text is a lone apostrophe.
+
+use std::io;
+
+use crate::format::Format;
+use crate::instance::Instance;
+
+/// A line a row.
+#[derive(Debug)]
+pub(crate) struct Csv;
+
+/// Makes text of what follows it, and is taken away by readers.
+const APOSTROPHE: char = '\'';
+
+/// Signs other than the comma that a spreadsheet may take for the end of a field or a line.
+const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
+
+impl Format for Csv {
+    fn head(&self) -> &'static [u8] {
+        b"host,software,version,state,first_seen,last_alive\r\n"
+    }
+
+    fn row(&self, _earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
+        let (first_seen, last_alive) = (
+            instance.first_seen.to_string(),
+            instance.last_alive.to_string(),
+        );
+        let fields = [
+            Some(instance.host.as_str()),
+            instance.software.as_deref(),
+            instance.version.as_deref(),
+            Some(instance.state.as_str()),
+            Some(&first_seen),
+            Some(&last_alive),
+        ];
+        for (number, field) in fields.into_iter().enumerate() {
+            if number > 0 {
+                out.push(b',');
+            }
+            push_field(field, out);
+        }
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        b""
+    }
+}
+
+fn push_field(field: Option<&str>, out: &mut Vec<u8>) {
+    let Some(text) = field else {
+        return;
+    };
+    let guarded = guarded(text);
+    if guarded.contains(['"', ',', '\r', '\n']) {
+        out.push(b'"');
+        out.extend_from_slice(guarded.replace('"', "\"\"").as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(guarded.as_bytes());
+    }
+}
+
+/// The text with an apostrophe wherever something begins that a spreadsheet could run.
+fn guarded(text: &str) -> String {
+    let mut out = String::new();
+    if text.is_empty() || text.starts_with(char::is_control) || needs_apostrophe(text) {
+        out.push(APOSTROPHE);
+    }
+    for (number, cell) in text.split_inclusive(PARTS_CELLS).enumerate() {
+        // Quotes that a cell begins with are taken away before it is looked at.
+        let unquoted = cell.trim_start_matches(|letter| is_blank(letter) || letter == '"');
+        if number > 0 && (needs_apostrophe(cell) || needs_apostrophe(unquoted)) {
+            out.push(APOSTROPHE);
+        }
+        out.push_str(cell);
+    }
+    out
+}
+
+/// Some spreadsheets pass over blanks, control characters and a byte order mark before a formula, and take full-width signs for the ordinary ones.
+fn needs_apostrophe(text: &str) -> bool {
+    let after_blanks = text.trim_start_matches(is_blank);
+    text.starts_with(APOSTROPHE)
+        || after_blanks.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+}
+
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::written;
+
+    fn row(software: Option<&str>, version: Option<&str>) -> Instance {
+        Instance {
+            software: software.map(str::to_owned),
+            version: version.map(str::to_owned),
+            ..Instance::example("a.example")
+        }
+    }
+
+    #[track_caller]
+    fn check(software: Option<&str>, version: Option<&str>, expect: &str) {
+        let bytes = written(&Csv, &[row(software, version)]);
+        let text = String::from_utf8(bytes).unwrap();
+        let line =
+            text.strip_prefix("host,software,version,state,first_seen,last_alive\r\na.example,");
+        let times = ",alive,1970-01-01T00:00:00Z,1970-01-01T00:00:00Z\r\n";
+        assert_eq!(
+            line.and_then(|line| line.strip_suffix(times)),
+            Some(expect),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_plain_text_is_quoted() {
+        check(Some("mastodon"), Some("4.4.0"), "mastodon,4.4.0");
+        check(
+            Some("a,b"),
+            Some("\"c\"\r\nd"),
+            "\"a,b\",\"\"\"c\"\"\r\nd\"",
+        );
+        check(Some("a\rb"), Some("a\nb"), "\"a\rb\",\"a\nb\"");
+        check(None, None, ",");
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        for text in [
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            " =1",
+            "\u{feff}=1",
+            "＝1",
+            "\u{0}=1",
+            "\tx",
+        ] {
+            check(Some(text), None, &format!("'{text},"));
+        }
+        check(Some("=\"x\""), None, "\"'=\"\"x\"\"\",");
+        // And yet nothing is lost.
+        check(Some("'=1"), Some("'"), "''=1,''");
+        check(Some("\t=1"), Some("\t'x"), "'\t'=1,'\t''x");
+        check(Some(""), Some(" "), "', ");
+        check(Some("a=1"), Some(" 4.0"), "a=1, 4.0");
+    }
+
+    #[test]
+    fn no_cell_that_other_separators_make_is_a_formula() {
+        check(Some("1;=A1"), Some("1\t+1"), "1;'=A1,1\t'+1");
+        check(Some("1; @A1"), Some("1;\t-1"), "1;' @A1,1;\t'-1");
+        check(
+            Some("1\n=A1"),
+            Some("1\r\n=A1"),
+            "\"1\n'=A1\",\"1\r\n'=A1\"",
+        );
+        check(
+            Some("1;\"=A1\""),
+            Some("1;＝A1"),
+            "\"1;'\"\"=A1\"\"\",1;'＝A1",
+        );
+        check(Some(";=A1"), Some(";;=1"), ";'=A1,;;'=1");
+        check(Some("1;'=A1"), Some("1;'"), "1;''=A1,1;''");
+        // What is no formula is left alone.
+        check(Some("a;b"), Some("1;2\t3;"), "a;b,1;2\t3;");
+    }
+}

@@ -1,0 +1,411 @@
+//! A set of files in the making, on any disk.
+//!
+//! In: rows, strictly ascending by the bytes of their names. Out: the files of all formats beside their places, then their compressed companions, then
+//! the index and its companions. Refused: a row out of order. Memory doesn't grow with the rows.
+//!
+//! Rows go into all formats at once, so that the database is read once and let go. What is made of whole files (hashes, companions) is made of the
+//! written ones, one after the other.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::changes::ChangesFile;
+use crate::compress::{
+    self, BUFFER_BYTES, GZIP_END, Measure, Packer, Packing, ZSTD_END, each_piece,
+};
+use crate::csv::Csv;
+use crate::disk::Disk;
+use crate::error::DumpError;
+use crate::feed::{ATOM_FILE, JSON_FILE};
+use crate::format::Format;
+use crate::index::{Entry, Index, SCHEMA_VERSION, media};
+use crate::instance::{Instance, Moment};
+use crate::ndjson::Ndjson;
+use crate::nodes::Nodes;
+use crate::schema::SCHEMAS;
+use crate::software::{Counter, SOFTWARE_PLACE};
+use crate::swap::{Swap, Turn};
+use crate::table::Table;
+use crate::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
+
+/// Where the rows are read back from.
+pub(crate) const ROWS_PLACE: &str = "data/instances.ndjson";
+
+const TABLE_PLACE: &str = "data/instances.sqlite";
+
+/// A file that is written before its companions.
+#[derive(Debug)]
+struct Plain {
+    /// From the public folder.
+    place: String,
+    media: &'static str,
+    packing: Packing,
+}
+
+/// The files of rows as text. The list at the root is written anew and not linked to the other one: a volume may lie on a file system without links.
+const TEXTS: [(&str, &str, Packing, Turn, &dyn Format); 4] = [
+    (NODES_FILE, media::JSON, Packing::Gzip, Turn::Plain, &Nodes),
+    (
+        "data/nodes.json",
+        media::JSON,
+        Packing::GzipAndZstd,
+        Turn::Plain,
+        &Nodes,
+    ),
+    (
+        "data/instances.csv",
+        media::CSV,
+        Packing::GzipAndZstd,
+        Turn::Plain,
+        &Csv,
+    ),
+    (
+        ROWS_PLACE,
+        media::NDJSON,
+        Packing::GzipAndZstd,
+        Turn::Rows,
+        &Ndjson,
+    ),
+];
+
+/// A set whose rows are written.
+#[derive(Debug)]
+pub(crate) struct Draft<D: Disk> {
+    swap: Swap<D>,
+    made: Moment,
+    rows_read: Moment,
+    instances: u64,
+    plain: Vec<Plain>,
+    /// Entries of the index for files that another swap publishes.
+    told: Vec<Entry>,
+}
+
+impl<D: Disk> Draft<D> {
+    /// Writes the rows that `feed` hands to its argument. The folders are those of [`crate::write`].
+    pub(crate) fn write<E: From<DumpError>>(
+        disk: D,
+        folder: &Path,
+        made: Moment,
+        feed: impl FnOnce(&mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut draft = Self {
+            swap: Swap::new(disk, folder),
+            made,
+            rows_read: made,
+            instances: 0,
+            plain: Vec::new(),
+            told: Vec::new(),
+        };
+        draft.swap.make_folder(DATA_FOLDER)?;
+        draft.swap.make_folder(SCHEMA_FOLDER)?;
+        for (name, text) in SCHEMAS {
+            let place = format!("{SCHEMA_FOLDER}/{name}");
+            draft.add_plain(place, media::JSON, Packing::None, |file| {
+                file.write_all(text.as_bytes())
+            })?;
+        }
+        let mut writer = draft.begin_rows()?;
+        feed(&mut |instance| writer.push(&draft.swap, instance))?;
+        draft.end_rows(writer)?;
+        Ok(draft)
+    }
+
+    pub(crate) fn instances(&self) -> u64 {
+        self.instances
+    }
+
+    pub(crate) fn rows_were_read(&mut self, at: Moment) {
+        self.rows_read = at;
+    }
+
+    pub(crate) fn swap(&self) -> &Swap<D> {
+        &self.swap
+    }
+
+    /// A further file of the set, `name` being its path from the index's folder.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        media: &'static str,
+        packing: Packing,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), DumpError> {
+        if let Some((folder, _)) = name.rsplit_once('/') {
+            self.swap.make_folder(&format!("{DATA_FOLDER}/{folder}"))?;
+        }
+        self.add_plain(format!("{DATA_FOLDER}/{name}"), media, packing, write)
+    }
+
+    /// Files of changes that will lie in their folder.
+    pub(crate) fn tell_of_changes(&mut self, files: &[ChangesFile]) {
+        let folder = CHANGES_FOLDER.rsplit('/').next().unwrap_or(CHANGES_FOLDER);
+        self.told.extend(files.iter().map(|file| {
+            let media = match file.name.as_str() {
+                ATOM_FILE => media::ATOM,
+                JSON_FILE => media::JSON_FEED,
+                _ => media::NDJSON,
+            };
+            let measure = Measure {
+                bytes: file.bytes,
+                sha256: file.sha256.as_str().to_owned(),
+            };
+            Entry::new(format!("{folder}/{}", file.name), media, measure, self.made)
+        }));
+    }
+
+    fn add_plain(
+        &mut self,
+        place: String,
+        media: &'static str,
+        packing: Packing,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), DumpError> {
+        let file = self.swap.create(&place, Turn::Plain)?;
+        let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+        write(&mut buffer).map_err(|source| self.swap.failed(&place, "writing", source))?;
+        end(&self.swap, &place, buffer)?;
+        self.plain.push(Plain {
+            place,
+            media,
+            packing,
+        });
+        Ok(())
+    }
+
+    fn begin_rows(&mut self) -> Result<RowWriter<D>, DumpError> {
+        let table = self.swap.create_table(TABLE_PLACE, Turn::Plain)?;
+        let mut texts = Vec::with_capacity(TEXTS.len());
+        for (place, _media, _packing, turn, format) in TEXTS {
+            let file = self.swap.create(place, turn)?;
+            let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+            buffer
+                .write_all(format.head())
+                .map_err(|source| self.swap.failed(place, "writing", source))?;
+            texts.push((place, format, buffer));
+        }
+        Ok(RowWriter {
+            texts,
+            table,
+            rows: 0,
+            last: String::new(),
+            piece: Vec::new(),
+            is_broken: false,
+        })
+    }
+
+    fn end_rows(&mut self, writer: RowWriter<D>) -> Result<(), DumpError> {
+        if writer.is_broken {
+            return Err(DumpError::GivenUp);
+        }
+        self.instances = writer.rows;
+        for (place, format, mut buffer) in writer.texts {
+            buffer
+                .write_all(format.tail())
+                .map_err(|source| self.swap.failed(place, "writing", source))?;
+            end(&self.swap, place, buffer)?;
+        }
+        for (place, media, packing, _turn, _format) in TEXTS {
+            self.plain.push(Plain {
+                place: place.to_owned(),
+                media,
+                packing,
+            });
+        }
+        let mut counter = Counter::new();
+        writer
+            .table
+            .finish(&mut |count| counter.push(count))
+            .map_err(|source| self.swap.failed(TABLE_PLACE, "writing", source))?;
+        self.plain.push(Plain {
+            place: TABLE_PLACE.to_owned(),
+            media: media::SQLITE,
+            packing: Packing::GzipAndZstd,
+        });
+        let software = counter.finish();
+        let place = SOFTWARE_PLACE.to_owned();
+        self.add_plain(place, media::JSON, Packing::GzipAndZstd, |file| {
+            serde_json::to_writer(&mut *file, &software)?;
+            file.write_all(b"\n")
+        })
+    }
+
+    /// Makes the companions and the index: no file joins the set any more.
+    pub(crate) fn seal(mut self) -> Result<Sealed<D>, DumpError> {
+        let mut files = std::mem::take(&mut self.told);
+        for plain in std::mem::take(&mut self.plain) {
+            let packed = self.pack(&plain)?;
+            // The list at the root is no file of the index's folder.
+            if plain.place != NODES_FILE {
+                files.extend(packed);
+            }
+        }
+        files.sort_by(|one, other| one.name.cmp(&other.name));
+        let index = Index {
+            schema_version: SCHEMA_VERSION,
+            made: self.made,
+            rows_read: self.rows_read,
+            instances: self.instances,
+            files,
+        };
+        let place = format!("{DATA_FOLDER}/{INDEX_FILE}");
+        let bytes = index
+            .to_bytes()
+            .map_err(|error| self.swap.failed(&place, "writing", error.into()))?;
+        let mut sealed = Sealed {
+            swap: self.swap,
+            index: Vec::new(),
+        };
+        let packed = compress::companions(&bytes)
+            .map_err(|error| sealed.swap.failed(&place, "compressing", error))?;
+        for (end, packed) in packed {
+            let place = format!("{place}{end}");
+            sealed.swap.put(&place, Turn::PackedIndex, &packed)?;
+        }
+        sealed.swap.put(&place, Turn::Index, &bytes)?;
+        sealed.index = bytes;
+        Ok(sealed)
+    }
+
+    /// Measures a file and makes its companions.
+    fn pack(&mut self, plain: &Plain) -> Result<Vec<Entry>, DumpError> {
+        let (mut from, bytes) = self.swap.open(&plain.place)?;
+        let mut packers = Vec::new();
+        let (gzip, zstd) = match plain.packing {
+            Packing::None => (false, false),
+            Packing::Gzip => (true, false),
+            Packing::GzipAndZstd => (true, true),
+        };
+        if zstd {
+            let place = format!("{}{ZSTD_END}", plain.place);
+            let file = self.swap.create(&place, Turn::Packed)?;
+            let packer = Packer::zstd(file, bytes)
+                .map_err(|source| self.swap.failed(&place, "writing", source))?;
+            packers.push((place, media::ZSTD, packer));
+        }
+        if gzip {
+            let place = format!("{}{GZIP_END}", plain.place);
+            let file = self.swap.create(&place, Turn::Packed)?;
+            packers.push((place, media::GZIP, Packer::gzip(file)));
+        }
+        let measure = each_piece(&mut from, |piece| {
+            for (place, _media, packer) in &mut packers {
+                packer
+                    .write_all(piece)
+                    .map_err(|error| Trouble::At(place.clone(), error))?;
+            }
+            Ok(())
+        })
+        .map_err(|trouble| match trouble {
+            Trouble::At(place, source) => self.swap.failed(&place, "writing", source),
+            Trouble::Reading(source) => self.swap.failed(&plain.place, "reading back", source),
+        })?;
+        let entry = |place: &str, media: &str, measure| {
+            let name = place.strip_prefix(DATA_FOLDER).unwrap_or(place);
+            Entry::new(
+                name.trim_start_matches('/').to_owned(),
+                media,
+                measure,
+                self.made,
+            )
+        };
+        let mut entries = vec![entry(&plain.place, plain.media, measure)];
+        for (place, media, packer) in packers {
+            let (file, measure) = packer
+                .finish()
+                .map_err(|source| self.swap.failed(&place, "writing", source))?;
+            self.swap.sync(&file, &place)?;
+            entries.push(entry(&place, media, measure));
+        }
+        Ok(entries)
+    }
+}
+
+/// What goes wrong while a file is read and its companions are written.
+enum Trouble {
+    Reading(io::Error),
+    At(String, io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Reading(error)
+    }
+}
+
+/// A set that is complete and on the disk, beside its places.
+#[derive(Debug)]
+pub(crate) struct Sealed<D: Disk> {
+    swap: Swap<D>,
+    index: Vec<u8>,
+}
+
+impl<D: Disk> Sealed<D> {
+    pub(crate) fn index(&self) -> &[u8] {
+        &self.index
+    }
+
+    /// A file that goes with the index and is not in it.
+    pub(crate) fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
+        let place = format!("{DATA_FOLDER}/{name}");
+        self.swap.put(&place, Turn::Beside, bytes)
+    }
+
+    pub(crate) fn publish(self) -> Result<(), DumpError> {
+        self.swap.publish()
+    }
+}
+
+/// Writes what is gathered, and waits until the file is on the disk.
+fn end<D: Disk>(swap: &Swap<D>, place: &str, buffer: BufWriter<D::File>) -> Result<(), DumpError> {
+    let file = buffer
+        .into_inner()
+        .map_err(|error| swap.failed(place, "writing", error.into_error()))?;
+    swap.sync(&file, place)
+}
+
+/// All files of rows while they grow: a row goes to each of them, and nothing of it is kept but its name.
+struct RowWriter<D: Disk> {
+    texts: Vec<(&'static str, &'static dyn Format, BufWriter<D::File>)>,
+    table: D::Table,
+    rows: u64,
+    last: String,
+    /// The bytes of one row, kept for its allocation.
+    piece: Vec<u8>,
+    /// A piece is missing, so this can't become a set any more.
+    is_broken: bool,
+}
+
+impl<D: Disk> RowWriter<D> {
+    fn push(&mut self, swap: &Swap<D>, instance: &Instance) -> Result<(), DumpError> {
+        if self.is_broken {
+            return Err(DumpError::GivenUp);
+        }
+        let pushed = self.try_push(swap, instance);
+        self.is_broken = pushed.is_err();
+        pushed
+    }
+
+    fn try_push(&mut self, swap: &Swap<D>, instance: &Instance) -> Result<(), DumpError> {
+        if self.rows > 0 && instance.host <= self.last {
+            return Err(DumpError::OutOfOrder {
+                name: instance.host.clone(),
+            });
+        }
+        for (place, format, buffer) in &mut self.texts {
+            self.piece.clear();
+            format
+                .row(self.rows, instance, &mut self.piece)
+                .and_then(|()| buffer.write_all(&self.piece))
+                .map_err(|source| swap.failed(place, "writing", source))?;
+        }
+        self.table
+            .push(instance)
+            .map_err(|source| swap.failed(TABLE_PLACE, "writing", source))?;
+        self.rows += 1;
+        self.last.clone_from(&instance.host);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

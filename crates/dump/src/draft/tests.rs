@@ -1,0 +1,15 @@
+use super::*;
+
+mod faults;
+mod model;
+
+type Visit<'rows> = &'rows mut dyn FnMut(&Instance) -> Result<(), DumpError>;
+
+/// Living instances of these names.
+fn feed(names: &[&str]) -> impl FnOnce(Visit<'_>) -> Result<(), DumpError> {
+    |row| {
+        names
+            .iter()
+            .try_for_each(|host| row(&Instance::example(host)))
+    }
+}

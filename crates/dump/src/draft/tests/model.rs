@@ -1,0 +1,303 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use store::VersionCount;
+
+use super::*;
+
+/// How the model disk fails at its n-th call, with the number that the system would give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fails {
+    /// That call alone.
+    Once(i32),
+    /// That call and all after it, until somebody mends the disk, or because the process is dead.
+    FromThenOn(i32),
+}
+
+/// A disk in memory that knows what would be left after a power cut: contents as of their last sync, names as of the folder's last sync
+/// and any number of the renames after it. Folders are there once they were made.
+#[derive(Debug, Default)]
+struct Model {
+    calls: u32,
+    fails_at: Option<(u32, Fails)>,
+    contents: Vec<Content>,
+    names: BTreeMap<PathBuf, usize>,
+    synced_names: BTreeMap<PathBuf, usize>,
+    unsynced_changes: Vec<(PathBuf, Option<usize>)>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    live: Vec<u8>,
+    synced: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct ModelDisk(Rc<RefCell<Model>>);
+
+#[derive(Debug)]
+pub(super) struct ModelFile {
+    disk: ModelDisk,
+    content: usize,
+}
+
+/// Lines of what is inserted, and the counts that SQL would give.
+#[derive(Debug)]
+pub(super) struct ModelTable {
+    file: ModelFile,
+    counts: BTreeMap<(Option<String>, Option<String>), u64>,
+}
+
+pub(super) struct ModelReader {
+    disk: ModelDisk,
+    content: usize,
+    at: usize,
+}
+
+pub(super) fn folder() -> &'static Path {
+    Path::new("/public")
+}
+
+impl ModelDisk {
+    /// From its n-th call on it is out of order.
+    pub(super) fn fail_at(&self, at: u32, fails: Fails) {
+        let mut model = self.0.borrow_mut();
+        model.calls = 0;
+        model.fails_at = Some((at, fails));
+    }
+
+    /// From now on nothing fails.
+    pub(super) fn mend(&self) {
+        self.0.borrow_mut().fails_at = None;
+    }
+
+    pub(super) fn calls(&self) -> u32 {
+        self.0.borrow().calls
+    }
+
+    fn call(&self) -> io::Result<()> {
+        let mut model = self.0.borrow_mut();
+        model.calls += 1;
+        let failed = |number| Err(io::Error::from_raw_os_error(number));
+        match model.fails_at {
+            Some((at, Fails::Once(number))) if model.calls == at => failed(number),
+            Some((at, Fails::FromThenOn(number))) if model.calls >= at => failed(number),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn change(&self, path: &Path, content: Option<usize>) {
+        let mut model = self.0.borrow_mut();
+        match content {
+            Some(content) => model.names.insert(path.to_owned(), content),
+            None => model.names.remove(path),
+        };
+        model.unsynced_changes.push((path.to_owned(), content));
+    }
+
+    /// What readers see while the machine runs: the files by their places, and how many are hidden.
+    pub(super) fn live(&self) -> (BTreeMap<String, Vec<u8>>, usize) {
+        let model = self.0.borrow();
+        let mut files = BTreeMap::new();
+        for (path, content) in &model.names {
+            let place = path.strip_prefix(folder()).unwrap().to_str().unwrap();
+            if !place.rsplit('/').next().unwrap().starts_with('.') {
+                files.insert(place.to_owned(), model.contents[*content].live.clone());
+            }
+        }
+        let hidden = model.names.len() - files.len();
+        (files, hidden)
+    }
+
+    /// The disks that a power cut could leave: one for each number of changes of names that reached the disk, of all folders in their order, and of each
+    /// folder while nothing of the others did.
+    pub(super) fn after_power_cut(&self) -> Vec<Self> {
+        let model = self.0.borrow();
+        let changes = &model.unsynced_changes;
+        let folders: BTreeSet<_> = changes.iter().map(|(path, _)| path.parent()).collect();
+        let mut outcomes = vec![model.synced_names.clone()];
+        for only in folders.into_iter().map(Some).chain([None]) {
+            let mut names = model.synced_names.clone();
+            let reaching = |path: &Path| only.is_none_or(|folder| path.parent() == folder);
+            for (path, content) in changes.iter().filter(|(path, _)| reaching(path)) {
+                match content {
+                    Some(content) => names.insert(path.clone(), *content),
+                    None => names.remove(path),
+                };
+                outcomes.push(names.clone());
+            }
+        }
+        let contents = || {
+            let kept = |content: &Content| Content {
+                live: content.synced.clone(),
+                synced: content.synced.clone(),
+            };
+            model.contents.iter().map(kept).collect()
+        };
+        outcomes
+            .into_iter()
+            .map(|names| {
+                Self(Rc::new(RefCell::new(Model {
+                    contents: contents(),
+                    synced_names: names.clone(),
+                    names,
+                    ..Model::default()
+                })))
+            })
+            .collect()
+    }
+}
+
+impl Disk for ModelDisk {
+    type File = ModelFile;
+    type Reader = ModelReader;
+    type Table = ModelTable;
+
+    fn make_folder(&self, _path: &Path) -> io::Result<()> {
+        self.call()
+    }
+
+    fn create(&self, path: &Path) -> io::Result<ModelFile> {
+        self.call()?;
+        let content = {
+            let mut model = self.0.borrow_mut();
+            model.contents.push(Content::default());
+            model.contents.len() - 1
+        };
+        self.change(path, Some(content));
+        Ok(ModelFile {
+            disk: self.clone(),
+            content,
+        })
+    }
+
+    fn create_table(&self, path: &Path) -> io::Result<ModelTable> {
+        let file = self.create(path)?;
+        // SQLite opens the file that was made.
+        self.call()?;
+        Ok(ModelTable {
+            file,
+            counts: BTreeMap::new(),
+        })
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(ModelReader, u64)> {
+        self.call()?;
+        let model = self.0.borrow();
+        let content = model.names[path];
+        let bytes = u64::try_from(model.contents[content].live.len()).unwrap();
+        let disk = self.clone();
+        Ok((
+            ModelReader {
+                disk,
+                content,
+                at: 0,
+            },
+            bytes,
+        ))
+    }
+
+    fn sync_file(&self, file: &ModelFile) -> io::Result<()> {
+        self.call()?;
+        let content = &mut self.0.borrow_mut().contents[file.content];
+        content.synced = content.live.clone();
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call()?;
+        let content = self.0.borrow().names[from];
+        self.change(to, Some(content));
+        self.change(from, None);
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.call()?;
+        let mut model = self.0.borrow_mut();
+        let changes = std::mem::take(&mut model.unsynced_changes);
+        for (path, content) in changes {
+            if path.parent() != Some(folder) {
+                model.unsynced_changes.push((path, content));
+            } else if let Some(content) = content {
+                model.synced_names.insert(path, content);
+            } else {
+                model.synced_names.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.call()?;
+        self.change(path, None);
+        Ok(())
+    }
+
+    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
+        self.call()?;
+        let model = self.0.borrow();
+        let here = model
+            .names
+            .keys()
+            .filter(|path| path.parent() == Some(folder));
+        Ok(here
+            .take(names_max)
+            .filter_map(|path| path.file_name().map(OsString::from))
+            .collect())
+    }
+}
+
+impl Write for ModelFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.call()?;
+        // Half of it first, so that a crash meets files that are half written.
+        let taken = if bytes.len() > 64 {
+            bytes.len() / 2
+        } else {
+            bytes.len()
+        };
+        self.disk.0.borrow_mut().contents[self.content]
+            .live
+            .extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for ModelReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.disk.call()?;
+        let model = self.disk.0.borrow();
+        let left = &model.contents[self.content].live[self.at..];
+        let count = left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&left[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Table for ModelTable {
+    fn push(&mut self, instance: &Instance) -> io::Result<()> {
+        let key = (instance.software.clone(), instance.version.clone());
+        *self.counts.entry(key).or_default() += 1;
+        writeln!(self.file, "{}", instance.host)
+    }
+
+    fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
+        for ((software, version), instances) in &self.counts {
+            visit(VersionCount {
+                software: software.as_deref(),
+                version: version.as_deref(),
+                instances: *instances,
+            });
+        }
+        self.file.disk.sync_file(&self.file)
+    }
+}

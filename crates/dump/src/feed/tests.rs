@@ -1,0 +1,226 @@
+use feed_rs::parser;
+use serde_json::Value;
+
+use super::*;
+use crate::changes::{Header, Sha256Hex};
+use crate::instance::ListedState;
+
+fn about() -> About {
+    About {
+        title: "Changes <of> a & b".to_owned(),
+        seed: "census.example".to_owned(),
+        home_url: Some("https://census.example/?a=1&b=2".to_owned()),
+        folder_url: Some("https://census.example/data/changes/".to_owned()),
+    }
+}
+
+fn at(seconds: i64) -> Moment {
+    Moment::from_milliseconds(seconds * 1000)
+}
+
+fn row(host: &str, software: &str, version: &str) -> Row {
+    Row {
+        host: host.to_owned(),
+        software: Some(software.to_owned()),
+        version: Some(version.to_owned()),
+        state: ListedState::Alive,
+        first_seen: at(0),
+    }
+}
+
+fn section(seconds: i64, changes: Vec<Change>) -> Section {
+    let mut counts = Counts::default();
+    changes.iter().for_each(|change| counts.add(change));
+    Section {
+        header: Header {
+            time: at(seconds),
+            since: Some(at(seconds - 1)),
+            complete: true,
+            hosts: 12,
+            counts,
+            names_sha256: Sha256Hex::of(b""),
+            rows_sha256: Sha256Hex::of(b""),
+            lines: 0,
+            section_sha256: Sha256Hex::of(b""),
+        },
+        changes,
+    }
+}
+
+fn rendered(sections: &[Section]) -> (String, String) {
+    let mut entries = Entries::default();
+    sections.iter().for_each(|section| entries.add(section));
+    let [(_, atom), (_, json)] = entries.render(&about(), at(9));
+    (atom, json)
+}
+
+fn story() -> Section {
+    section(
+        1_795_305_600,
+        vec![
+            Change::Appeared(row("a.example", "mastodon", "4.5.0")),
+            Change::Returned(row("b.example", "misskey", "1")),
+            Change::Changed(row("unnamed.example", "misskey", "2")),
+            Change::Died {
+                host: "c.example".to_owned(),
+            },
+            Change::Moved {
+                host: "d.example".to_owned(),
+                to: Some("a.example".to_owned()),
+            },
+            Change::Left {
+                host_sha256: Sha256Hex::of(b"e.example"),
+            },
+        ],
+    )
+}
+
+const TITLE: &str = "1 appeared, 1 returned, 1 moved, 1 died, 1 left";
+const TEXT: &str = "12 hosts in the list.\nAppeared: a.example (mastodon 4.5.0)\nReturned: b.example (misskey 1)\nMoved: d.example to a.example\nDied: c.example\nNot named here: 1.";
+
+#[test]
+fn a_parser_that_is_not_ours_reads_the_same_out_of_both() {
+    let (atom, json) = rendered(&[story()]);
+    for (document, kind) in [
+        (atom, feed_rs::model::FeedType::Atom),
+        (json, feed_rs::model::FeedType::JSON),
+    ] {
+        let feed = parser::parse(document.as_bytes()).unwrap();
+        assert_eq!(feed.feed_type, kind);
+        assert_eq!(feed.title.unwrap().content, "Changes <of> a & b");
+        assert_eq!(feed.entries.len(), 1);
+        let entry = &feed.entries[0];
+        assert_eq!(entry.title.as_ref().unwrap().content, TITLE);
+        let text = entry
+            .content
+            .as_ref()
+            .and_then(|content| content.body.clone())
+            .unwrap();
+        assert_eq!(text, TEXT);
+        let moment = entry.updated.or(entry.published).unwrap();
+        assert_eq!(moment.timestamp(), 1_795_305_600);
+        assert!(entry.id.starts_with("urn:uuid:"), "{}", entry.id);
+        let links: Vec<_> = feed.links.iter().map(|link| link.href.clone()).collect();
+        assert!(
+            links.contains(&"https://census.example/?a=1&b=2".to_owned()),
+            "{links:?}"
+        );
+    }
+}
+
+#[test]
+fn a_json_feed_has_the_members_that_its_form_asks_for() {
+    let (_, json) = rendered(&[story()]);
+    let feed: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(feed["version"], "https://jsonfeed.org/version/1.1");
+    assert_eq!(
+        feed["feed_url"],
+        "https://census.example/data/changes/feed.json"
+    );
+    let item = &feed["items"][0];
+    assert_eq!(item["content_text"], TEXT);
+    assert_eq!(item["date_published"], "2026-11-22T00:00:00Z");
+}
+
+#[test]
+fn ids_are_the_same_for_ever_and_no_two_alike() {
+    let id = |seed: &str, of: &str| {
+        let about = About {
+            seed: seed.to_owned(),
+            ..about()
+        };
+        about.id(of)
+    };
+    let ids = [id("a", "feed"), id("a", "x"), id("b", "feed"), id("b", "x")];
+    let different: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(different.len(), 4);
+    assert_eq!(
+        id("a", "feed"),
+        "urn:uuid:fd459971-7f50-8f53-9318-08c6b6e3cfc0"
+    );
+    for id in ids {
+        let (_, uuid) = id.split_at("urn:uuid:".len());
+        let groups: Vec<_> = uuid.split('-').map(str::len).collect();
+        assert_eq!(groups, [8, 4, 4, 4, 12]);
+        assert_eq!(uuid.as_bytes()[14], b'8');
+        assert!(b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
+    }
+}
+
+#[test]
+fn whatever_a_server_calls_its_software_stays_text_on_one_line() {
+    let hostile = "</content><script>alert(1)</script>]]>&lt;\"'\u{0}\u{1b}\n\r\u{85}\u{2028}\u{202e}\u{fffe}\u{1f600}";
+    let changes = vec![Change::Appeared(row(
+        "a.example",
+        hostile,
+        &"v".repeat(128),
+    ))];
+    let (atom, json) = rendered(&[section(5, changes)]);
+    assert!(!atom.contains("<script"), "{atom}");
+    for document in [atom, json] {
+        let feed = parser::parse(document.as_bytes()).unwrap();
+        let text = feed.entries[0]
+            .content
+            .as_ref()
+            .and_then(|content| content.body.clone())
+            .unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("</content><script>alert(1)</script>]]>&lt;\"'"));
+        assert!(text.contains('\u{1f600}'));
+        assert!(!text.contains(['\u{202e}', '\u{1b}', '\u{2028}']));
+        assert!(text.ends_with(&format!(" {})", "v".repeat(WORD_CHARACTERS_MAX))));
+    }
+}
+
+/// As on the pages, by the same rule.
+#[test]
+fn nothing_that_steers_or_can_not_be_seen_is_in_a_feed() {
+    let hostile = ('\u{80}'..='\u{e0fff}').filter(|letter| steers(*letter));
+    let hostile: Vec<char> = hostile.collect();
+    assert!(hostile.len() > 4000);
+    for word in hostile.chunks(WORD_CHARACTERS_MAX) {
+        let word: String = word.iter().collect();
+        let changes = vec![Change::Appeared(row("a.example", &word, "1"))];
+        for document in <[String; 2]>::from(rendered(&[section(5, changes)])) {
+            assert!(!document.contains(hostile.as_slice()), "{document:?}");
+        }
+    }
+}
+
+#[test]
+fn a_feed_has_so_many_entries_with_so_many_names_and_no_more() {
+    let sections: Vec<_> = (1..=i64::try_from(ENTRIES_MAX).unwrap() + 5)
+        .map(|seconds| {
+            let changes = (0..NAMES_MAX + 7)
+                .map(|host| Change::Died {
+                    host: format!("h{host}.example"),
+                })
+                .collect();
+            section(seconds, changes)
+        })
+        .collect();
+    let (atom, _) = rendered(&sections);
+    let feed = parser::parse(atom.as_bytes()).unwrap();
+    assert_eq!(feed.entries.len(), ENTRIES_MAX);
+    let moments: Vec<_> = feed
+        .entries
+        .iter()
+        .map(|entry| entry.updated.unwrap().timestamp())
+        .collect();
+    assert_eq!(moments.first(), Some(&45));
+    assert!(moments.is_sorted_by(|newer, older| newer > older));
+    let text = feed.entries[0].content.clone().unwrap().body.unwrap();
+    assert_eq!(text.matches(".example").count(), NAMES_MAX);
+    assert!(text.ends_with("\nNot named here: 7."), "{text}");
+}
+
+#[test]
+fn a_dump_that_changed_nobodys_place_is_no_news() {
+    let changed = vec![Change::Changed(row("a.example", "x", "2"))];
+    let mut anew = story();
+    anew.header.since = None;
+    let (atom, _) = rendered(&[section(5, changed), section(6, Vec::new()), anew]);
+    let feed = parser::parse(atom.as_bytes()).unwrap();
+    assert_eq!(feed.entries.len(), 0);
+    assert_eq!(feed.updated.unwrap().timestamp(), 9);
+}

@@ -1,0 +1,28 @@
+//! What the text files of rows have in common, so that one loop writes all of them.
+
+use std::io;
+
+use crate::instance::Instance;
+
+/// A file of text with a piece for each row. Equal rows give equal bytes.
+pub(crate) trait Format {
+    /// What comes before all rows.
+    fn head(&self) -> &'static [u8];
+
+    /// Puts a row that has so many `earlier` ones at the end of `out`.
+    fn row(&self, earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// What comes after all rows.
+    fn tail(&self) -> &'static [u8];
+}
+
+/// The whole file.
+#[cfg(test)]
+pub(crate) fn written(format: &dyn Format, rows: &[Instance]) -> Vec<u8> {
+    let mut out = format.head().to_vec();
+    for (earlier, row) in (0..).zip(rows) {
+        format.row(earlier, row, &mut out).unwrap();
+    }
+    out.extend_from_slice(format.tail());
+    out
+}

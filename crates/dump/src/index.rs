@@ -1,0 +1,73 @@
+//! `data/index.json`: what is published, and by what a reader knows that it got it whole.
+//!
+//! In: the files of a set, measured. Out: their list, sorted by name. Refused: nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compress::Measure;
+use crate::instance::Moment;
+
+/// The version of all files' formats. A member or a column that is added leaves it as it is; one that goes or changes its meaning raises it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a media type of a published file is.
+pub(crate) mod media {
+    pub(crate) const JSON: &str = "application/json";
+    pub(crate) const NDJSON: &str = "application/x-ndjson";
+    pub(crate) const CSV: &str = "text/csv; charset=utf-8; header=present";
+    pub(crate) const SQLITE: &str = "application/vnd.sqlite3";
+    pub(crate) const ATOM: &str = "application/atom+xml";
+    pub(crate) const JSON_FEED: &str = "application/feed+json";
+    pub(crate) const GZIP: &str = "application/gzip";
+    pub(crate) const ZSTD: &str = "application/zstd";
+}
+
+/// The whole file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) schema_version: u32,
+    /// When the set was made.
+    pub(crate) made: Moment,
+    /// When its rows were read from the database: earlier, where names were only taken off a set that stood.
+    pub(crate) rows_read: Moment,
+    /// Listed instances, the same number in every file.
+    pub(crate) instances: u64,
+    /// Sorted by name.
+    pub(crate) files: Vec<Entry>,
+}
+
+/// A file of the set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Its path, from the folder of the index.
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: u64,
+    /// In lower-case hex.
+    pub(crate) sha256: String,
+    pub(crate) made: Moment,
+    /// Of what is in it: a compressed file has that of the file itself.
+    pub(crate) schema_version: u32,
+}
+
+impl Entry {
+    pub(crate) fn new(name: String, media_type: &str, measure: Measure, made: Moment) -> Self {
+        Self {
+            name,
+            media_type: media_type.to_owned(),
+            bytes: measure.bytes,
+            sha256: measure.sha256,
+            made,
+            schema_version: SCHEMA_VERSION,
+        }
+    }
+}
+
+impl Index {
+    /// Its bytes: indented, since people look at it.
+    pub(crate) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+}

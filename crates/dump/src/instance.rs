@@ -1,0 +1,146 @@
+//! A listed host as the public sees it: a line of `instances.ndjson`, a row of the other files of the same name. Its columns are those that
+//! `crates/dump/columns.toml` calls public.
+//!
+//! In: columns of the database that are public. Out: the same members in every format. Refused: text that is none of them.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimeParser;
+use serde::{Deserialize, Serialize};
+
+/// A listed host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Its name in canonical form (design §8).
+    pub host: String,
+    /// NodeInfo's software name, lower-cased.
+    pub software: Option<String>,
+    /// NodeInfo's software version.
+    pub version: Option<String>,
+    /// Why it is in the list.
+    pub state: ListedState,
+    /// When the census first heard of it.
+    pub first_seen: Moment,
+    /// When it was last found alive: at most 14 days ago (invariant I11).
+    pub last_alive: Moment,
+}
+
+#[cfg(test)]
+impl Instance {
+    /// One that lives, for tests.
+    pub(crate) fn example(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            software: Some("mastodon".to_owned()),
+            version: Some("4.4.0".to_owned()),
+            state: ListedState::Alive,
+            first_seen: Moment::from_milliseconds(0),
+            last_alive: Moment::from_milliseconds(0),
+        }
+    }
+}
+
+/// The states of design §6 in which a host is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListedState {
+    /// It answered when it was last asked.
+    Alive,
+    /// It was alive, and has not answered lately.
+    Dying,
+    /// It was alive, and sends us to another host that is not alive yet.
+    Moving,
+}
+
+impl ListedState {
+    /// Its word in every file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Dying => "dying",
+            Self::Moving => "moving",
+        }
+    }
+}
+
+/// A moment to the second, written as RFC 3339 in UTC: `2026-11-22T07:30:00Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Moment(Timestamp);
+
+impl Moment {
+    /// The second in which `milliseconds` since 1970 lie. What lies before 1970, or in a year of five digits, becomes the nearest that RFC 3339 can
+    /// write: no clock that works has it.
+    pub fn from_milliseconds(milliseconds: i64) -> Self {
+        let seconds = milliseconds
+            .div_euclid(1000)
+            .clamp(0, Timestamp::MAX.as_second());
+        Self(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    /// The day that it lies in, in UTC: `2026-11-22`.
+    pub fn day(self) -> String {
+        self.0.strftime("%Y-%m-%d").to_string()
+    }
+
+    /// Seconds since 1970.
+    pub fn seconds(self) -> i64 {
+        self.0.as_second()
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").fmt(f)
+    }
+}
+
+impl From<Moment> for String {
+    fn from(moment: Moment) -> Self {
+        moment.to_string()
+    }
+}
+
+impl TryFrom<String> for Moment {
+    type Error = jiff::Error;
+
+    fn try_from(text: String) -> Result<Self, jiff::Error> {
+        let at = DateTimeParser::new().parse_timestamp(&text)?;
+        Ok(Self(Timestamp::from_second(at.as_second())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_these_members_and_reads_back() {
+        let instance = Instance {
+            host: "a.example".to_owned(),
+            software: Some("mastodon".to_owned()),
+            version: None,
+            state: ListedState::Dying,
+            first_seen: Moment::from_milliseconds(-1),
+            last_alive: Moment::from_milliseconds(1_700_000_000_999),
+        };
+        let line = serde_json::to_string(&instance).unwrap();
+        assert_eq!(
+            line,
+            r#"{"host":"a.example","software":"mastodon","version":null,"state":"dying","first_seen":"1970-01-01T00:00:00Z","last_alive":"2023-11-14T22:13:20Z"}"#
+        );
+        assert_eq!(serde_json::from_str::<Instance>(&line).unwrap(), instance);
+        assert_eq!(instance.last_alive.day(), "2023-11-14");
+    }
+
+    #[test]
+    fn what_no_calendar_has_is_no_panic() {
+        for milliseconds in [i64::MIN, i64::MAX] {
+            let text = Moment::from_milliseconds(milliseconds).to_string();
+            let back = serde_json::from_value::<Moment>(text.clone().into());
+            assert!(back.is_ok(), "{text}");
+        }
+        assert!(serde_json::from_str::<Moment>(r#""yesterday""#).is_err());
+    }
+}

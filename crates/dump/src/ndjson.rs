@@ -1,0 +1,28 @@
+//! `instances.ndjson`: a JSON object a line, for whoever reads one row after the other.
+//!
+//! In: rows. Out: [`Instance`] as JSON and a newline each. Refused: nothing. [`crate::rows`] reads it back.
+
+use std::io;
+
+use crate::format::Format;
+use crate::instance::Instance;
+
+/// A line a row.
+#[derive(Debug)]
+pub(crate) struct Ndjson;
+
+impl Format for Ndjson {
+    fn head(&self) -> &'static [u8] {
+        b""
+    }
+
+    fn row(&self, _earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, instance)?;
+        out.push(b'\n');
+        Ok(())
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        b""
+    }
+}

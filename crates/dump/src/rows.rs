@@ -1,0 +1,246 @@
+//! `instances.ndjson` read back: by who takes names off a set that stands, and by who compares two sets.
+//!
+//! In: a file that we wrote, on a disk that may have failed since. Out: its rows, one at a time. Refused: a line that is no row, or too long for one; it
+//! is told and passed over.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::draft::ROWS_PLACE;
+use crate::error::DumpError;
+use crate::index::{Entry, Index};
+use crate::instance::{Instance, Moment};
+use crate::{DATA_FOLDER, INDEX_FILE};
+
+/// Bytes of a line. A row of ours has a name of 253 bytes, two texts of 128, each of which may be escaped to six times as many, and 160 of the rest.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Bytes of an index: it holds some tens of files.
+const INDEX_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Why there is no row.
+#[derive(Debug, Error)]
+pub enum RowError {
+    /// The line is none of ours any more.
+    #[error("line {line} of {} is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+    },
+    /// The file can't be read. No row comes after it.
+    #[error(transparent)]
+    Unreadable(#[from] DumpError),
+}
+
+/// The rows of a file.
+pub struct Rows {
+    path: PathBuf,
+    lines: BufReader<Box<dyn Read + Send>>,
+    line: Vec<u8>,
+    number: u64,
+    hash: Sha256,
+    has_ended: bool,
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("path", &self.path)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The rows of the set that stands in the public folder; none when there is no such set.
+///
+/// # Errors
+/// When the file is there and can't be opened.
+pub fn standing_rows(folder: &Path) -> Result<Option<Rows>, DumpError> {
+    let path = folder.join(ROWS_PLACE);
+    match File::open(&path) {
+        Ok(file) => Ok(Some(Rows::new(path, Box::new(file)))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(DumpError::from_io(folder, &path, "reading", error)),
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(path: PathBuf, from: Box<dyn Read + Send>) -> Self {
+        Self {
+            path,
+            lines: BufReader::new(from),
+            line: Vec::new(),
+            number: 0,
+            hash: Sha256::new(),
+            has_ended: false,
+        }
+    }
+
+    /// Reads what is left, and tells whether all of it is what the index that stands in the public folder says: if not, a crash came between the two,
+    /// or a disk has failed, and other files may be of another set. If so, all of them are of this one: rows are put in their place first, the index
+    /// last.
+    pub fn are_those_of_the_index(mut self, folder: &Path) -> bool {
+        for row in &mut self {
+            // What is wrong with a line shows in the whole.
+            drop(row);
+        }
+        let sha256 = hex::encode(self.hash.finalize());
+        let name = ROWS_PLACE.rsplit('/').next().unwrap_or(ROWS_PLACE);
+        standing_index(folder).is_some_and(|index| {
+            let is_this = |entry: &Entry| entry.name == name && entry.sha256 == sha256;
+            index.files.iter().any(is_this)
+        })
+    }
+
+    /// The next line without its end, however long it is, up to its bound. `None` at the end of the file.
+    fn read_line(&mut self) -> io::Result<Option<bool>> {
+        self.line.clear();
+        let mut fits = true;
+        let mut has_begun = false;
+        loop {
+            let buffer = match self.lines.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if buffer.is_empty() {
+                // A last line without an end is cut off.
+                return Ok(has_begun.then_some(false));
+            }
+            has_begun = true;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let piece = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or(buffer);
+            fits &= self.line.len() + piece.len() <= LINE_BYTES_MAX;
+            if fits {
+                self.line.extend_from_slice(piece);
+            }
+            let taken = piece.len() + usize::from(end.is_some());
+            self.hash.update(buffer.get(..taken).unwrap_or(buffer));
+            self.lines.consume(taken);
+            if end.is_some() {
+                return Ok(Some(fits));
+            }
+        }
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Instance, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let read = self.read_line();
+        self.number += 1;
+        match read {
+            Ok(Some(is_whole)) => {
+                let row = is_whole.then(|| serde_json::from_slice(&self.line).ok());
+                Some(row.flatten().ok_or_else(|| RowError::Damaged {
+                    path: self.path.clone(),
+                    line: self.number,
+                }))
+            }
+            Ok(None) => {
+                self.has_ended = true;
+                None
+            }
+            Err(source) => {
+                self.has_ended = true;
+                let folder = self.path.parent().unwrap_or(&self.path);
+                let error = DumpError::from_io(folder, &self.path, "reading", source);
+                Some(Err(error.into()))
+            }
+        }
+    }
+}
+
+/// When the rows of the set that stands in the public folder were read from the database, if its index says so.
+pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
+    standing_index(folder).map(|index| index.rows_read)
+}
+
+/// The index that stands, if it can be read.
+fn standing_index(folder: &Path) -> Option<Index> {
+    let file = File::open(folder.join(DATA_FOLDER).join(INDEX_FILE)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(INDEX_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(bytes: Vec<u8>) -> Rows {
+        Rows::new(PathBuf::from("rows"), Box::new(io::Cursor::new(bytes)))
+    }
+
+    fn line(host: &str) -> String {
+        serde_json::to_string(&Instance::example(host)).unwrap()
+    }
+
+    #[test]
+    fn a_damaged_line_is_told_and_the_others_are_read() {
+        let long = line(&"x".repeat(LINE_BYTES_MAX));
+        let text = format!(
+            "{}\n{{\n{long}\n\n{}\n{}",
+            line("a.example"),
+            line("b.example"),
+            line("cut.example")
+        );
+        let found: Vec<_> = rows(text.into_bytes())
+            .map(|row| match row {
+                Ok(instance) => instance.host,
+                Err(error) => error.to_string(),
+            })
+            .collect();
+        let damaged = |line| format!("line {line} of rows is damaged");
+        let expect = [
+            "a.example".to_owned(),
+            damaged(2),
+            damaged(3),
+            damaged(4),
+            "b.example".to_owned(),
+            damaged(6),
+        ];
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn the_longest_row_of_ours_fits() {
+        let text = "\u{1}".repeat(128);
+        let longest = Instance {
+            software: Some(text.clone()),
+            version: Some(text),
+            ..Instance::example(&"x".repeat(253))
+        };
+        let line = serde_json::to_string(&longest).unwrap() + "\n";
+        assert!(
+            line.len() > 1900 && line.len() < LINE_BYTES_MAX,
+            "{}",
+            line.len()
+        );
+        assert_eq!(rows(line.into_bytes()).next().unwrap().unwrap(), longest);
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_read_ends_with_its_error() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::from_raw_os_error(5))
+            }
+        }
+        let mut rows = Rows::new(PathBuf::from("rows"), Box::new(Failing));
+        assert!(matches!(rows.next(), Some(Err(RowError::Unreadable(_)))));
+        assert!(rows.next().is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! Whatever hosts say of themselves comes back equal from every format. `crates/store` holds the same for the table.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Texts with everything that a format could stumble over.
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z]{1,12}",
+        3 => "\\PC{0,30}",
+        3 => "[=+@'\"\\-,;\t\r\n \u{feff}\u{0}a1＝]{0,12}",
+        1 => proptest::collection::vec(any::<char>(), 0..300).prop_map(String::from_iter),
+    ]
+}
+
+fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
+    let state = prop_oneof![
+        Just(ListedState::Alive),
+        Just(ListedState::Dying),
+        Just(ListedState::Moving)
+    ];
+    let text = || proptest::option::of(any_text());
+    let row = (
+        text(),
+        text(),
+        state,
+        0..4_000_000_000_000_i64,
+        0..4_000_000_000_000_i64,
+    );
+    proptest::collection::btree_map("[a-z0-9.-]{1,30}", row, 0..40).prop_map(|rows| {
+        let rows = rows.into_iter();
+        rows.map(
+            |(host, (software, version, state, first_seen, last_alive))| Instance {
+                host,
+                software,
+                version,
+                state,
+                first_seen: Moment::from_milliseconds(first_seen),
+                last_alive: Moment::from_milliseconds(last_alive),
+            },
+        )
+        .collect()
+    })
+}
+
+/// The documented rule: what is empty is unknown, and one apostrophe is taken away at the beginning and behind each sign that may part cells.
+fn read_field(field: &str) -> Option<String> {
+    let mut read = String::new();
+    for cell in field.split_inclusive(PARTS_CELLS) {
+        read.push_str(cell.strip_prefix('\'').unwrap_or(cell));
+    }
+    (!field.is_empty()).then_some(read)
+}
+
+/// What spreadsheets take for the end of a field or a line.
+const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
+
+fn from_csv(bytes: &[u8]) -> Vec<Instance> {
+    let mut reader = csv::Reader::from_reader(bytes);
+    let records = reader.records().map(|record| {
+        let record = record.unwrap();
+        let field = |number| read_field(&record[number]);
+        let value = serde_json::json!({
+            "host": field(0), "software": field(1), "version": field(2), "state": field(3), "first_seen": field(4), "last_alive": field(5),
+        });
+        serde_json::from_value(value).unwrap()
+    });
+    records.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_rows_come_back_equal(rows in any_rows()) {
+        let files = published(&rows);
+        let lines: Vec<Instance> = serde_json::Deserializer::from_slice(&files["data/instances.ndjson"])
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        prop_assert_eq!(&lines, &rows);
+        prop_assert_eq!(&from_csv(&files["data/instances.csv"]), &rows);
+        let names: Vec<String> = serde_json::from_slice(&files["nodes.json"]).unwrap();
+        prop_assert!(names.iter().eq(rows.iter().map(|row| &row.host)));
+        let software: serde_json::Value = serde_json::from_slice(&files["data/software.json"]).unwrap();
+        prop_assert_eq!(&software["instances"], rows.len());
+    }
+
+    /// Nothing that a spreadsheet would take for a formula begins a field, whatever it takes for the sign that parts them.
+    #[test]
+    fn no_field_begins_a_formula(rows in any_rows()) {
+        let files = published(&rows);
+        let is_passed_over = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '\u{feff}';
+        let is_formula = |cell: &str| cell.trim_start_matches(is_passed_over).starts_with(['=', '+', '-', '@', '＝']);
+        let bytes = files["data/instances.csv"].as_slice();
+        for record in csv::Reader::from_reader(bytes).records() {
+            for field in record.unwrap().iter().skip(1) {
+                prop_assert!(!is_formula(field), "{:?}", field);
+                prop_assert!(!field.split(PARTS_CELLS).any(is_formula), "{:?}", field);
+            }
+        }
+        for separator in [b';', b'\t'] {
+            let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(bytes);
+            for record in reader.records() {
+                for cell in record.unwrap().iter() {
+                    prop_assert!(!is_formula(cell), "{:?}", cell);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_list_longer_than_any_buffer_comes_out_whole() {
+    let names: Vec<String> = (0..6000)
+        .map(|index| format!("host-{index:08}.example"))
+        .collect();
+    let rows: Vec<_> = names.iter().map(|name| instance(name)).collect();
+    let files = published(&rows);
+    assert_eq!(
+        serde_json::from_slice::<Vec<String>>(&files["data/nodes.json"]).unwrap(),
+        names
+    );
+    assert_eq!(from_csv(&files["data/instances.csv"]), rows);
+}

@@ -1,0 +1,144 @@
+// The answer to "is my instance listed, and why not?". The name stays here: the server is asked for the one of many files that holds its answer beside those of others.
+
+import { canonical } from "./name.js";
+import { sha256 } from "./sha256.js";
+
+const SHARD_DIGITS_MAX = 3;
+const ENTRY_DIGITS = 16;
+const TIMEOUT_MS = 20000;
+
+/** The path of the file that holds a host's answer, where `digits` name a file, and the key within it. */
+export function place(host, digits) {
+  const hash = sha256(host);
+  return {
+    path: `/why/${hash.slice(0, digits)}.json`,
+    key: hash.slice(SHARD_DIGITS_MAX, SHARD_DIGITS_MAX + ENTRY_DIGITS),
+  };
+}
+
+/** How many digits name a file, of `/why/index.json`; nothing when that is none of ours. */
+export function digitsOf(index) {
+  const digits = index !== null && typeof index === "object" ? index.digits : undefined;
+  return Number.isInteger(digits) && digits >= 1 && digits <= SHARD_DIGITS_MAX ? digits : undefined;
+}
+
+/** An entry of such a file, by name; nothing when there is none or it is none of ours. */
+export function read(shard, key) {
+  const hosts = shard !== null && typeof shard === "object" ? shard.hosts : undefined;
+  if (hosts === null || typeof hosts !== "object" || !Object.hasOwn(hosts, key)) return undefined;
+  const entry = hosts[key];
+  if (!Array.isArray(entry) || entry.length < 6) return undefined;
+  const [state, why, found, listed, asked, next] = entry;
+  return { state, why, found, listed: listed === true, asked, next };
+}
+
+/** A moment in words, in UTC and beside it how long ago or ahead that is. */
+export function moment(seconds, nowSeconds) {
+  const at = new Date(seconds * 1000).toISOString();
+  const minutes = Math.round((seconds - nowSeconds) / 60);
+  const size = Math.abs(minutes);
+  let span;
+  if (size < 1) return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC (now)`;
+  if (size < 120) span = size === 1 ? "1 minute" : `${size} minutes`;
+  else if (size < 48 * 60) span = `${Math.round(size / 60)} hours`;
+  else span = `${Math.round(size / 1440)} days`;
+  return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC (${minutes < 0 ? `${span} ago` : `in ${span}`})`;
+}
+
+/** When it is asked next, in words: an answer stays until the next publication, and doesn't tell what was done since; what waits for room has no time yet. */
+export function next(state, seconds, nowSeconds) {
+  if (seconds === null) return state === "waiting" ? "" : "Never, while this stays so.";
+  const at = `${moment(seconds, nowSeconds)}.`;
+  return seconds <= nowSeconds ? `It was due ${at} What came of it is told after the next publication.` : at;
+}
+
+// The words stand on the page, one element each: for those without scripts too.
+function words(id) {
+  const element = document.getElementById(id);
+  return element === null ? "" : element.textContent.trim();
+}
+
+function show(host, entry, made) {
+  const now = Date.now() / 1000;
+  const put = (id, text) => {
+    const element = document.getElementById(id);
+    element.textContent = text;
+    element.closest("[data-line]").hidden = text === "";
+  };
+  const why = entry === undefined ? "unknown" : entry.why;
+  document.getElementById("answer").dataset.listed = entry !== undefined && entry.listed ? "yes" : "no";
+  put("answer-host", host);
+  put("answer-why", words(`why-${why}`));
+  put("answer-state", entry === undefined ? "" : words(`state-${entry.state}`));
+  put("answer-found", entry === undefined || entry.found === null ? "" : words(`found-${entry.found}`));
+  const advice = [words(`why-${why}-advice`)];
+  if (entry !== undefined && entry.found !== null && why !== "lives") advice.push(words(`found-${entry.found}-advice`));
+  put("answer-advice", advice.filter((text) => text !== "").join(" "));
+  put("answer-asked", entry === undefined ? "" : entry.asked === null ? "Not yet, or without a result." : `${moment(entry.asked, now)}.`);
+  put("answer-next", entry === undefined ? "" : next(entry.state, entry.next, now));
+  put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
+}
+
+async function get(path, cache, missing) {
+  const response = await fetch(path, { cache, credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) });
+  if (response.status === 404 && missing !== undefined) throw new Error(missing);
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return response.json();
+}
+
+/** A host's entry, if it has one, and when that was made. */
+export async function find(host) {
+  // Asked for anew each time: a kept index would lead to files that are no more there, where their number has changed since.
+  const digits = digitsOf(await get("/why/index.json", "no-cache"));
+  if (digits === undefined) throw new Error("their index is of another version");
+  const { path, key } = place(host, digits);
+  const shard = await get(path, "default", "they are being shared out anew");
+  return { entry: read(shard, key), made: shard.made };
+}
+
+async function ask(typed) {
+  const problem = document.getElementById("problem");
+  const answer = document.getElementById("answer");
+  answer.hidden = true;
+  problem.textContent = "";
+  const name = canonical(typed);
+  if (name.problem !== undefined) {
+    problem.textContent = name.problem;
+    return;
+  }
+  try {
+    const { entry, made } = await find(name.host);
+    show(name.host, entry, made);
+    answer.hidden = false;
+  } catch (error) {
+    problem.textContent = `The answers could not be read (${error.message}). Try again in a minute.`;
+  }
+}
+
+function start() {
+  const form = document.getElementById("ask");
+  const host = document.getElementById("host");
+  form.hidden = false;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask(host.value);
+  });
+  // A link may carry the name behind its #, which browsers keep to themselves.
+  const linked = () => {
+    let typed = "";
+    try {
+      typed = decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return;
+    }
+    if (typed !== "" && document.getElementById(location.hash.slice(1)) === null) {
+      host.value = typed;
+      ask(typed);
+    }
+  };
+  addEventListener("hashchange", linked);
+  linked();
+}
+
+// Tests read this file where there is no page.
+if (typeof document !== "undefined") start();

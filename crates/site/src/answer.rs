@@ -1,0 +1,221 @@
+//! The answer to "is my instance listed, and why not?" for one host, and the key that it lies under.
+//!
+//! In: a host's name and what is known. Out: a key, which tells the name to nobody who does not know it already, and an entry of a shard:
+//! `["dying","failing","tls",true,1700000000,1700104400]`, which is the place, why, what the last check found, whether it is listed, when it was last
+//! asked and when it will be asked next, in seconds since 1970. What is not known is `null`.
+
+use dump::Moment;
+use protocol::Host;
+use sha2::{Digest, Sha256};
+
+use crate::why::{Found, Place, Why};
+use crate::words;
+
+/// Hex digits of a key before those of its entry: as many as a shard's name has at most.
+pub(crate) const SHARD_DIGITS_MAX: usize = 3;
+
+/// Hex digits that name an entry within its shard: 64 bits more, so that two of a million names share a key with a chance of one in 10^11.
+pub(crate) const ENTRY_DIGITS: usize = 16;
+
+/// Bytes of a hash that are kept: those of both, rounded up.
+const KEY_BYTES: usize = 10;
+
+/// What is known of one host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The key of its name.
+    pub key: Key,
+    /// Where it stands.
+    pub place: Place,
+    /// Why it is listed, or is not.
+    pub why: Why,
+    /// What the last check found.
+    pub found: Option<Found>,
+    /// When a verdict last came in.
+    pub last_checked: Option<Moment>,
+    /// When it is asked next; nothing when never.
+    pub next_check: Option<Moment>,
+}
+
+/// The beginning of the SHA-256 of a host's canonical name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key([u8; KEY_BYTES]);
+
+impl Key {
+    /// The key of a host.
+    pub fn of(host: &Host) -> Self {
+        let hash = Sha256::digest(host.as_str().as_bytes());
+        let mut key = [0; KEY_BYTES];
+        for (to, from) in key.iter_mut().zip(hash) {
+            *to = from;
+        }
+        Self(key)
+    }
+
+    /// Its hex digits: those that shards go by, then those of the entry.
+    pub fn digits(self) -> String {
+        let digits = SHARD_DIGITS_MAX.saturating_add(ENTRY_DIGITS);
+        hex::encode(self.0).chars().take(digits).collect()
+    }
+
+    /// The number of its first digits, 0 to 4095.
+    pub(crate) fn prefix(self) -> u16 {
+        let [high, low, ..] = self.0;
+        u16::from(high) << 4 | u16::from(low >> 4)
+    }
+
+    /// Its digits behind those.
+    pub(crate) fn entry(self) -> String {
+        self.digits().chars().skip(SHARD_DIGITS_MAX).collect()
+    }
+}
+
+/// Bytes of an answer as it waits for its shard: key, three codes, two moments.
+pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 2 * 8;
+
+/// The code of "nothing".
+const NO_CODE: u8 = u8::MAX;
+
+/// The moment of "never": no clock that works has it.
+const NO_MOMENT: i64 = i64::MIN;
+
+impl Answer {
+    /// Packs it to wait for its shard.
+    pub(crate) fn pack(&self) -> [u8; PACKED_BYTES] {
+        let mut packed = [0; PACKED_BYTES];
+        let place = code(&Place::ALL, &self.place);
+        let why = code(Why::ALL, &self.why);
+        let found = self
+            .found
+            .map_or(NO_CODE, |found| code(words::FOUND, &found));
+        let moment =
+            |moment: Option<Moment>| moment.map_or(NO_MOMENT, Moment::seconds).to_le_bytes();
+        let bytes = self
+            .key
+            .0
+            .into_iter()
+            .chain([place, why, found])
+            .chain(moment(self.last_checked))
+            .chain(moment(self.next_check));
+        for (to, from) in packed.iter_mut().zip(bytes) {
+            *to = from;
+        }
+        packed
+    }
+
+    /// The answer again; nothing when these bytes are none of ours.
+    pub(crate) fn unpack(packed: &[u8; PACKED_BYTES]) -> Option<Self> {
+        let (key, rest) = packed.split_first_chunk::<KEY_BYTES>()?;
+        let (codes, rest) = rest.split_first_chunk::<3>()?;
+        let (last, rest) = rest.split_first_chunk::<8>()?;
+        let (next, _) = rest.split_first_chunk::<8>()?;
+        let [place, why, found] = codes.map(usize::from);
+        let moment = |bytes: &[u8; 8]| match i64::from_le_bytes(*bytes) {
+            NO_MOMENT => None,
+            seconds => Some(Moment::from_milliseconds(seconds.saturating_mul(1000))),
+        };
+        Some(Self {
+            key: Key(*key),
+            place: *Place::ALL.get(place)?,
+            why: *Why::ALL.get(why)?,
+            found: words::FOUND.get(found).copied(),
+            last_checked: moment(last),
+            next_check: moment(next),
+        })
+    }
+
+    /// Its entry in a shard, as JSON.
+    pub(crate) fn entry(&self) -> String {
+        let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
+        let seconds = |moment: Option<Moment>| or_null(moment.map(|at| at.seconds().to_string()));
+        format!(
+            r#""{}":["{}","{}",{},{},{},{}]"#,
+            self.key.entry(),
+            self.place.as_str(),
+            self.why.as_str(),
+            or_null(
+                self.found
+                    .map(|found| format!("\"{}\"", words::found_word(found)))
+            ),
+            self.why.is_listed(),
+            seconds(self.last_checked),
+            seconds(self.next_check),
+        )
+    }
+}
+
+/// The place of a value among all of them, of which there are less than 255.
+fn code<T: PartialEq>(all: &[T], value: &T) -> u8 {
+    all.iter()
+        .position(|one| one == value)
+        .and_then(|at| u8::try_from(at).ok())
+        .unwrap_or(NO_CODE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(host: &str) -> Answer {
+        Answer {
+            key: Key::of(&Host::parse(host).unwrap()),
+            place: Place::Waiting,
+            why: Why::Waiting,
+            found: None,
+            last_checked: None,
+            next_check: None,
+        }
+    }
+
+    /// By `printf %s a.example | sha256sum`, as the page tells those to do who have no script.
+    #[test]
+    fn a_key_is_what_sha256sum_prints_of_the_canonical_name() {
+        let key = Key::of(&Host::parse("A.Example.").unwrap());
+        let digits = format!("{:03x}{}", key.prefix(), key.entry());
+        assert_eq!(digits, KEY_OF_A_EXAMPLE);
+    }
+    const KEY_OF_A_EXAMPLE: &str = "b8e7453371a024daae0";
+
+    #[test]
+    fn every_answer_comes_back_from_its_packed_form() {
+        let at = Some(Moment::from_milliseconds(1_700_000_000_000));
+        for place in Place::ALL {
+            for why in Why::ALL {
+                for found in words::FOUND.iter().copied().map(Some).chain([None]) {
+                    let answer = Answer {
+                        place,
+                        why: *why,
+                        found,
+                        last_checked: at,
+                        ..answer("a.example")
+                    };
+                    assert_eq!(Answer::unpack(&answer.pack()), Some(answer));
+                }
+            }
+        }
+        assert_eq!(Answer::unpack(&[0xee; PACKED_BYTES]), None);
+    }
+
+    #[test]
+    fn an_entry_names_nothing_but_what_it_should() {
+        let bare = answer("secret.example").entry();
+        assert!(
+            bare.ends_with(r#":["waiting","waiting",null,false,null,null]"#),
+            "{bare}"
+        );
+        assert!(!bare.contains("secret"), "{bare}");
+        let entry = Answer {
+            why: Why::Failing,
+            place: Place::ALL[2],
+            found: words::FOUND.last().copied(),
+            last_checked: Some(Moment::from_milliseconds(1_700_000_000_999)),
+            ..answer("secret.example")
+        };
+        let json = format!("{{{}}}", entry.entry());
+        let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            parsed[entry.key.entry()],
+            serde_json::json!(["dying", "failing", "faulting", true, 1_700_000_000, null])
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! The files that are the same in every census: style, scripts, icon. Compiled in.
+
+/// What a browser may do with a page: our own scripts, our own style, our own files; nothing inline and nobody else. nginx sends it with every answer.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+pub(crate) const STYLE: &str = include_str!("../assets/style.css");
+
+/// Names below the public folder, and contents.
+pub(crate) const ASSETS: [(&str, &str); 7] = [
+    ("style.css", STYLE),
+    ("icon.svg", include_str!("../assets/icon.svg")),
+    ("sha256.js", include_str!("../assets/sha256.js")),
+    ("name.js", include_str!("../assets/name.js")),
+    ("why.js", include_str!("../assets/why.js")),
+    ("rows.js", include_str!("../assets/rows.js")),
+    ("list.js", include_str!("../assets/list.js")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_web_server_sends_the_policy_that_the_pages_are_made_for() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../deploy/nginx/headers.conf"
+        );
+        let headers = std::fs::read_to_string(path).unwrap();
+        let sent =
+            format!("add_header Content-Security-Policy \"{CONTENT_SECURITY_POLICY}\" always;");
+        assert!(headers.lines().any(|line| line == sent), "{headers}");
+    }
+
+    #[test]
+    fn scripts_build_elements_and_never_markup() {
+        for (name, content) in ASSETS {
+            for never in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "setAttribute(\"style",
+                "http://",
+            ] {
+                let is_namespace = name.ends_with(".svg") && never == "http://";
+                assert!(is_namespace || !content.contains(never), "{name}: {never}");
+            }
+        }
+    }
+}

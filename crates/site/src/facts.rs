@@ -1,0 +1,61 @@
+//! What the pages say of the census as a whole.
+
+use std::collections::BTreeMap;
+
+use census::state::StateName;
+use dump::Moment;
+
+use crate::history::Day;
+
+/// Hosts by state; a state that is missing has none.
+pub type ByState = BTreeMap<StateName, u64>;
+
+/// What the pages say of the census as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// When the rows were read.
+    pub made: Moment,
+    /// The user agent that every checked host reads, contact included.
+    pub user_agent: String,
+    /// Where to write to: a URL or a mail address.
+    pub contact: String,
+    /// Where the site is read, without a slash at its end: `https://census.example`. Examples name it; without it they let the reader fill it in.
+    pub address: Option<String>,
+    /// Whether owners can submit a host and opt out over HTTP.
+    pub intake: Intake,
+    /// All hosts that the census knows.
+    pub known: ByState,
+    /// Daily counts, ascending by day.
+    pub history: Vec<Day>,
+}
+
+/// Whether owners can submit a host and opt out over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intake {
+    /// `POST /submit` and `POST /opt-out` are answered.
+    Open,
+    /// They are not.
+    Closed,
+}
+
+impl Facts {
+    /// The contact as a link's target; nothing when it is neither a web nor a mail address, for other schemes could run scripts.
+    pub(crate) fn contact_link(&self) -> Option<String> {
+        let contact = self.contact.as_str();
+        let is_web = ["https://", "http://"]
+            .iter()
+            .any(|scheme| contact.starts_with(scheme));
+        if is_web || contact.starts_with("mailto:") {
+            Some(contact.to_owned())
+        } else if contact.contains('@') && !contact.contains([':', '/']) {
+            Some(format!("mailto:{contact}"))
+        } else {
+            None
+        }
+    }
+
+    /// Where the site is read, as it stands in examples.
+    pub(crate) fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or("https://census.example")
+    }
+}

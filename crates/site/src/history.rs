@@ -1,0 +1,168 @@
+//! Daily counts, and how they become points of a plot.
+//!
+//! In: a day's counts, at most three years of them. Out: a bounded number of points. Refused: nothing; older days are left out.
+
+use jiff::civil::Date;
+
+use crate::facts::ByState;
+use crate::text::shown;
+
+/// Days that are drawn: three years, as many as the database keeps; a test where both are known holds that. Older ones are left out.
+pub const DAYS_MAX: usize = 3 * 366;
+
+/// Kinds of software that a day should name: twice as many as are drawn, so that who rises to the top has a past.
+pub const SOFTWARE_A_DAY_MAX: usize = 20;
+
+/// Points of a line: a week each over three years, which is finer than a plot's width on a phone.
+pub(crate) const POINTS_MAX: usize = 157;
+
+/// The counts of one day, as they were at its last dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Day {
+    /// The day in UTC.
+    pub day: Date,
+    /// Known hosts by state.
+    pub by_state: ByState,
+    /// Listed hosts by software, the most frequent [`SOFTWARE_A_DAY_MAX`].
+    pub by_software: Vec<(String, u64)>,
+    /// Listed hosts of other or unknown software.
+    pub others: u64,
+    /// Hosts that came onto the list on this day.
+    pub appeared: u64,
+    /// Hosts that left it, for whatever reason.
+    pub left: u64,
+}
+
+impl Day {
+    /// Listed hosts.
+    pub fn listed(&self) -> u64 {
+        self.by_software
+            .iter()
+            .fold(self.others, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Listed hosts of one software; nothing when it was not among the most frequent.
+    pub(crate) fn software(&self, name: &str) -> Option<u64> {
+        self.by_software
+            .iter()
+            .find(|(software, _)| software == name)
+            .map(|(_, count)| *count)
+    }
+}
+
+/// The newest days that are drawn, with the names of software as they are shown.
+pub(crate) fn fit(mut days: Vec<Day>) -> Vec<Day> {
+    let older = days.len().saturating_sub(DAYS_MAX);
+    days.drain(..older);
+    for day in &mut days {
+        day.by_software.truncate(SOFTWARE_A_DAY_MAX);
+        for (name, _) in &mut day.by_software {
+            *name = shown(name).unwrap_or_default();
+        }
+    }
+    days
+}
+
+/// One point of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) day: Date,
+    pub(crate) value: f64,
+}
+
+/// Days in spans of as few of them as give no more than `points_max`; the last day ends the last span.
+fn spans(days: &[Day], points_max: usize) -> impl Iterator<Item = &[Day]> {
+    let span = days.len().div_ceil(points_max.max(1)).max(1);
+    // From the end, so that the newest span is a whole one.
+    let mut spans: Vec<_> = days.rchunks(span).collect();
+    spans.reverse();
+    spans.into_iter()
+}
+
+/// A line of what there was: of each span its last day that has a count.
+pub(crate) fn stock(days: &[Day], count: impl Fn(&Day) -> Option<u64>) -> Vec<Point> {
+    spans(days, POINTS_MAX)
+        .filter_map(|span| {
+            let (day, value) = span
+                .iter()
+                .rev()
+                .find_map(|day| count(day).map(|count| (day.day, count)))?;
+            Some(Point {
+                day,
+                value: float(value),
+            })
+        })
+        .collect()
+}
+
+/// A line of what happened a day: the mean of each span.
+pub(crate) fn flow(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
+    spans(days, POINTS_MAX)
+        .filter_map(|span| {
+            let sum: f64 = span.iter().map(|day| float(count(day))).sum();
+            let last = span.last()?;
+            Some(Point {
+                day: last.day,
+                value: sum / float(u64::try_from(span.len()).unwrap_or(u64::MAX)),
+            })
+        })
+        .collect()
+}
+
+/// Days for a table: as many as can be read, the last among them.
+pub(crate) fn table(days: &[Day], rows_max: usize) -> Vec<&Day> {
+    spans(days, rows_max).filter_map(<[Day]>::last).collect()
+}
+
+/// A count as a plot's number. Counts stay far below the 2^32 from which this would say less than there is.
+fn float(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn days(count: usize) -> Vec<Day> {
+        let first = jiff::civil::date(2023, 1, 1);
+        (0..count)
+            .map(|number| Day {
+                day: first
+                    .checked_add(jiff::Span::new().days(i64::try_from(number).unwrap()))
+                    .unwrap(),
+                by_state: ByState::new(),
+                by_software: vec![("a".to_owned(), number as u64)],
+                others: 1,
+                appeared: 2,
+                left: 4,
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_bounded_and_end_with_the_last_day(count in 0_usize..3000) {
+            let days = fit(days(count));
+            prop_assert!(days.len() <= DAYS_MAX);
+            for points in [stock(&days, |day| Some(day.listed())), flow(&days, |day| day.left)] {
+                prop_assert!(points.len() <= POINTS_MAX);
+                prop_assert!(count == 0 || points.len() * 2 >= count.min(POINTS_MAX));
+                prop_assert_eq!(points.last().map(|point| point.day), days.last().map(|day| day.day));
+                prop_assert!(points.is_sorted_by(|a, b| a.day < b.day));
+            }
+            prop_assert!(flow(&days, |day| day.left).iter().all(|point| point.value == 4.0));
+            prop_assert!(table(&days, 31).len() <= 31);
+        }
+    }
+
+    #[test]
+    fn days_without_a_count_are_left_out_and_not_taken_for_none() {
+        let mut days = days(3);
+        days[1].by_software.clear();
+        let line = stock(&days, |day| day.software("a"));
+        let values: Vec<_> = line.iter().map(|point| point.value).collect();
+        assert_eq!(values, [0.0, 2.0]);
+    }
+}

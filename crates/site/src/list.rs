@@ -1,0 +1,232 @@
+//! The list as the start page's script reads it: a line a host, tab-separated, and the same lines again for the pages of each software.
+//!
+//! In: listed hosts, strictly ascending by name. Out: `list.txt`, which holds the first [`LIST_ROWS_MAX`] of them, and all of them to be read back.
+//! Refused: a host out of order.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use dump::Instance;
+
+use crate::error::SiteError;
+use crate::staging::{Gzip, Staging, gzip};
+use crate::text::shown;
+
+/// The file.
+pub(crate) const FILE: &str = "list.txt";
+const GZIP_FILE: &str = "list.txt.gz";
+
+/// Hosts in the list on the start page: twice the 100 000 that it stays quick with, and below the height at which browsers stop drawing a table.
+pub(crate) const LIST_ROWS_MAX: u64 = 200_000;
+
+/// Its first line: the names of its columns.
+const HEADER: &str = "host\tsoftware\tversion\tstate\tfirst_seen\tlast_alive\n";
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A listed host as a page shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row<'a> {
+    pub(crate) host: &'a str,
+    /// Empty when it is not known.
+    pub(crate) software: &'a str,
+    /// Empty when it is not known.
+    pub(crate) version: &'a str,
+    pub(crate) state: &'a str,
+    pub(crate) first_seen: &'a str,
+    pub(crate) last_alive: &'a str,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.trim_end_matches('\n').split('\t');
+        let mut next = || fields.next();
+        Some(Self {
+            host: next()?,
+            software: next()?,
+            version: next()?,
+            state: next()?,
+            first_seen: next()?,
+            last_alive: next()?,
+        })
+    }
+}
+
+/// The list while it grows.
+#[derive(Debug)]
+pub(crate) struct List {
+    folder: PathBuf,
+    plain: BufWriter<File>,
+    zipped: Gzip<BufWriter<File>>,
+    again: BufWriter<File>,
+    rows: u64,
+    last: String,
+}
+
+/// The list when it is whole.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    folder: PathBuf,
+    again: File,
+    /// Hosts in all.
+    pub(crate) rows: u64,
+    /// Bytes of the list as it goes over the wire, gzipped.
+    pub(crate) wire_bytes: u64,
+}
+
+impl List {
+    pub(crate) fn new(folder: &Path, staging: &mut Staging) -> Result<Self, SiteError> {
+        let zipped = staging.create(GZIP_FILE)?;
+        let plain = staging.create(FILE)?;
+        let again = tempfile::tempfile_in(folder)
+            .map_err(|error| SiteError::from_io(folder, "creating", error))?;
+        let buffered = |file| BufWriter::with_capacity(BUFFER_BYTES, file);
+        let mut list = Self {
+            folder: folder.to_owned(),
+            plain: buffered(plain),
+            zipped: gzip(buffered(zipped)),
+            again: buffered(again),
+            rows: 0,
+            last: String::new(),
+        };
+        list.publish(HEADER)?;
+        Ok(list)
+    }
+
+    /// Takes a host, and gives the name of its software as it is counted by and shown.
+    pub(crate) fn push(&mut self, instance: &Instance) -> Result<Option<String>, SiteError> {
+        if self.rows > 0 && instance.host <= self.last {
+            return Err(SiteError::OutOfOrder {
+                name: instance.host.clone(),
+            });
+        }
+        let software = instance.software.as_deref().and_then(shown);
+        let line = format!(
+            "{}\t{}\t{}\t{}\t{}\t{}\n",
+            instance.host,
+            software.as_deref().unwrap_or_default(),
+            instance
+                .version
+                .as_deref()
+                .and_then(shown)
+                .unwrap_or_default(),
+            instance.state.as_str(),
+            instance.first_seen.day(),
+            instance.last_alive.day(),
+        );
+        self.again
+            .write_all(line.as_bytes())
+            .map_err(|error| self.failed(error))?;
+        if self.rows < LIST_ROWS_MAX {
+            self.publish(&line)?;
+        }
+        self.rows = self.rows.saturating_add(1);
+        self.last.clone_from(&instance.host);
+        Ok(software)
+    }
+
+    pub(crate) fn finish(self) -> Result<Listed, SiteError> {
+        let path = self.folder.join(FILE);
+        let failed = |error| SiteError::from_io(&path, "writing", error);
+        self.plain
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        let zipped = self
+            .zipped
+            .finish()
+            .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error))
+            .map_err(failed)?;
+        let again = self
+            .again
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        Ok(Listed {
+            wire_bytes: zipped.metadata().map_err(failed)?.len(),
+            folder: self.folder,
+            again,
+            rows: self.rows,
+        })
+    }
+
+    fn publish(&mut self, line: &str) -> Result<(), SiteError> {
+        self.plain
+            .write_all(line.as_bytes())
+            .and_then(|()| self.zipped.write_all(line.as_bytes()))
+            .map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> SiteError {
+        SiteError::from_io(&self.folder.join(FILE), "writing", error)
+    }
+}
+
+impl Listed {
+    /// Hands each line to `each`, in order.
+    pub(crate) fn read(&mut self, mut each: impl FnMut(&str, Row<'_>)) -> Result<(), SiteError> {
+        let failed = |error| SiteError::from_io(&self.folder, "reading the list back", error);
+        self.again.rewind().map_err(failed)?;
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.again);
+        let mut line = String::new();
+        // As many lines as were written, each of bounded length.
+        while reader.read_line(&mut line).map_err(failed)? > 0 {
+            if let Some(row) = Row::parse(&line) {
+                each(&line, row);
+            }
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dump::{ListedState, Moment};
+
+    use super::*;
+
+    fn instance(host: &str, software: &str) -> Instance {
+        Instance {
+            host: host.to_owned(),
+            software: Some(software.to_owned()),
+            version: Some("1\t2\n3".to_owned()),
+            state: ListedState::Alive,
+            first_seen: Moment::from_milliseconds(0),
+            last_alive: Moment::from_milliseconds(1_700_000_000_000),
+        }
+    }
+
+    #[test]
+    fn a_line_holds_a_host_whatever_its_software_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(folder.path());
+        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        let software = list.push(&instance("a.example", "x\ty\n")).unwrap();
+        assert_eq!(software.as_deref(), Some("x\u{fffd}y"));
+        let mut listed = list.finish().unwrap();
+        staging.publish().unwrap();
+        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        let line = "a.example\tx\u{fffd}y\t1\u{fffd}2\u{fffd}3\talive\t1970-01-01\t2023-11-14\n";
+        assert_eq!(text, format!("{HEADER}{line}"));
+        let mut lines = Vec::new();
+        listed
+            .read(|line, row| {
+                assert_eq!((row.host, row.last_alive), ("a.example", "2023-11-14"));
+                lines.push(line.to_owned());
+            })
+            .unwrap();
+        assert_eq!(lines, [line]);
+    }
+
+    #[test]
+    fn a_host_out_of_order_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(folder.path());
+        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        list.push(&instance("b.example", "x")).unwrap();
+        for host in ["a.example", "b.example"] {
+            let error = list.push(&instance(host, "x")).unwrap_err();
+            assert!(matches!(error, SiteError::OutOfOrder { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The pages. Each is a function from facts to a whole document; what strangers wrote is escaped by the templates.
+
+mod data;
+mod layout;
+mod missing;
+mod owners;
+mod plots;
+mod software;
+mod start;
+mod why;
+
+pub(crate) use data::data;
+pub(crate) use missing::missing;
+pub(crate) use owners::owners;
+pub(crate) use software::{all_software, software};
+pub(crate) use start::start;
+pub(crate) use why::why;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+use std::path::Path;
+
+use census::state::StateName;
+use dump::{Instance, ListedState, Moment};
+use flate2::write::GzEncoder;
+use jiff::civil::date;
+use proptest::prelude::*;
+
+use super::*;
+use crate::answer::Answer;
+use crate::assets::ASSETS;
+use crate::facts::{ByState, Facts, Intake};
+use crate::history::{DAYS_MAX, Day, fit};
+use crate::list::List;
+use crate::shards::Shape;
+use crate::software::{Candidates, rank};
+use crate::staging::Staging;
+use crate::text::shown;
+use crate::why::{Place, Why};
+use crate::words::{FOUND, found_word};
+use crate::write::Site;
+
+const MADE: i64 = 1_795_000_000_000;
+
+fn by_state(alive: u64) -> ByState {
+    [
+        (StateName::Alive, alive),
+        (StateName::Dead, 7 * alive),
+        (StateName::OptedOut, 3),
+    ]
+    .into()
+}
+
+fn facts(days: usize) -> Facts {
+    let mut day = date(2026, 11, 22)
+        .checked_sub(jiff::Span::new().days(i64::try_from(days).unwrap()))
+        .unwrap();
+    let history = (0..days as u64)
+        .map(|number| {
+            day = day.tomorrow().unwrap();
+            let wave = number * 7919 % 977;
+            Day {
+                day,
+                by_state: by_state(20_000 + wave * 3),
+                by_software: (0..20)
+                    .map(|rank| (format!("software{rank}"), 9000 / (rank + 1) + wave))
+                    .collect(),
+                others: wave,
+                appeared: wave % 90,
+                left: wave % 70,
+            }
+        })
+        .collect();
+    Facts {
+        made: Moment::from_milliseconds(MADE),
+        user_agent: "Fedicensus/0.1.0 (+https://census.example/about)".to_owned(),
+        contact: "https://census.example/about".to_owned(),
+        address: Some("https://census.example".to_owned()),
+        intake: Intake::Open,
+        known: by_state(21_000),
+        history,
+    }
+}
+
+fn instance(host: &str, software: &str, version: &str) -> Instance {
+    Instance {
+        host: host.to_owned(),
+        software: Some(software.to_owned()),
+        version: Some(version.to_owned()),
+        state: ListedState::Alive,
+        first_seen: Moment::from_milliseconds(MADE - 86_400_000_000),
+        last_alive: Moment::from_milliseconds(MADE - 3_600_000),
+    }
+}
+
+fn published(facts: Facts, rows: impl IntoIterator<Item = Instance>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut site = Site::begin(folder.path(), facts).unwrap();
+    for row in rows {
+        site.instance(&row).unwrap();
+    }
+    site.finish().unwrap().publish().unwrap();
+    folder
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+#[test]
+fn pages_of_a_small_world() {
+    let rows = [
+        instance("a.example", "software0", "4.5.1"),
+        instance("b.example", "software0", "4.5.0+glitch"),
+        instance("c.example", "<b>\"Lemmy\" & co</b>", "0.19"),
+    ];
+    let folder = published(facts(3), rows);
+    for page in [
+        "index.html",
+        "why.html",
+        "owners.html",
+        "data.html",
+        "404.html",
+        "software.html",
+        "software/software0.html",
+    ] {
+        // An element a line, for those who read what changed.
+        let text = read(folder.path(), page).replace('>', ">\n");
+        insta::assert_snapshot!(page.replace('/', "-"), text);
+    }
+}
+
+#[test]
+fn no_page_holds_anything_that_the_policy_forbids() {
+    let folder = published(facts(40), [instance("a.example", "software0", "1")]);
+    let mut pages = 0;
+    for entry in ["", "software"] {
+        for page in std::fs::read_dir(folder.path().join(entry)).unwrap() {
+            let path = page.unwrap().path();
+            if path.extension().is_some_and(|end| end == "html") {
+                pages += 1;
+                let text = std::fs::read_to_string(&path).unwrap();
+                for never in [
+                    " style=",
+                    "<style",
+                    " onclick=",
+                    "javascript:",
+                    "<script>",
+                    "<iframe",
+                    "<form action",
+                ] {
+                    assert!(!text.contains(never), "{}: {never}", path.display());
+                }
+                for source in text.split(" src=\"").skip(1) {
+                    assert!(
+                        source.starts_with('/') && !source.starts_with("//"),
+                        "{source:.40}"
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(pages, 7);
+}
+
+#[test]
+fn every_word_of_an_answer_stands_on_the_page_once() {
+    let page = why(&facts(0), Shape::of(0));
+    let ids = Place::ALL
+        .iter()
+        .map(|place| format!("state-{}", place.as_str()))
+        .chain(Why::ALL.iter().map(|why| format!("why-{}", why.as_str())))
+        .chain(["why-unknown".to_owned(), "why-unknown-advice".to_owned()])
+        .chain(
+            FOUND
+                .iter()
+                .map(|found| format!("found-{}", found_word(*found))),
+        );
+    for id in ids {
+        assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+    }
+}
+
+/// The bytes of a file as nginx sends it to who accepts gzip.
+fn wire(bytes: &[u8]) -> usize {
+    let mut zipped = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut zipped, bytes).unwrap();
+    zipped.finish().unwrap().len()
+}
+
+#[test]
+fn the_start_page_stays_below_100_kb_with_three_years_and_200_kinds_of_software() {
+    let rows = (0..2000).map(|number| {
+        instance(
+            &format!("h{number:05}.example"),
+            &format!("software{}", number % 200),
+            "1.0",
+        )
+    });
+    let folder = published(facts(DAYS_MAX), rows);
+    let page = read(folder.path(), "index.html");
+    let assets: usize = ASSETS
+        .iter()
+        .filter(|(name, _)| ["style.css", "icon.svg", "list.js", "rows.js"].contains(name))
+        .map(|(_, content)| wire(content.as_bytes()))
+        .sum();
+    let bytes = wire(page.as_bytes()) + assets;
+    println!(
+        "start page: {} plain, {bytes} with all that it loads on the wire",
+        page.len()
+    );
+    assert!(bytes <= 100_000, "{bytes}");
+    assert!(page.len() <= 400_000, "{}", page.len());
+}
+
+#[test]
+fn a_page_that_nothing_runs_on_any_more_goes_away() {
+    let folder = published(facts(0), [instance("a.example", "gone", "1")]);
+    assert!(folder.path().join("software/gone.html").exists());
+    let mut site = Site::begin(folder.path(), facts(0)).unwrap();
+    site.instance(&instance("a.example", "new", "1")).unwrap();
+    site.finish().unwrap().publish().unwrap();
+    assert!(!folder.path().join("software/gone.html").exists());
+    assert!(folder.path().join("software/new.html").exists());
+}
+
+/// Invariant I7: who is not listed is named nowhere, whatever the answers say of it.
+#[test]
+fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut site = Site::begin(folder.path(), facts(0)).unwrap();
+    let host = protocol::Host::parse("left-alone.example").unwrap();
+    let answer = Answer {
+        key: crate::answer::Key::of(&host),
+        place: Place::Known(StateName::OptedOut),
+        why: Why::Owner,
+        found: None,
+        last_checked: None,
+        next_check: None,
+    };
+    site.answer(&answer).unwrap();
+    let staged = site.finish().unwrap();
+    assert_eq!((staged.rows(), staged.answers()), (0, 1));
+    staged.publish().unwrap();
+    let mut files = 0;
+    for sub in ["", "why", "software"] {
+        for entry in std::fs::read_dir(folder.path().join(sub)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                files += 1;
+                let bytes = std::fs::read(&path).unwrap();
+                let text = String::from_utf8_lossy(&bytes);
+                assert!(!text.contains("left-alone"), "{}", path.display());
+            }
+        }
+    }
+    // A shard for each first digit among them.
+    assert!(files > 16, "{files}");
+}
+
+#[test]
+fn a_contact_is_a_link_only_where_it_is_an_address() {
+    let link = |contact: &str| {
+        Facts {
+            contact: contact.to_owned(),
+            ..facts(0)
+        }
+        .contact_link()
+    };
+    assert_eq!(
+        link("https://a.example").as_deref(),
+        Some("https://a.example")
+    );
+    assert_eq!(link("me@a.example").as_deref(), Some("mailto:me@a.example"));
+    for contact in ["javascript:alert(1)//@", "data:text/html,x@y", "call us"] {
+        assert_eq!(link(contact), None, "{contact}");
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Everything that names a software and a version, without the rest of a site.
+fn rendered(software_name: &str, version: &str) -> String {
+    let mut facts = facts(2);
+    for day in &mut facts.history {
+        day.by_software = vec![(software_name.to_owned(), 7)];
+    }
+    facts.history = fit(facts.history);
+    let folder = tempfile::tempdir().unwrap();
+    let mut list = List::new(folder.path(), &mut Staging::new(folder.path())).unwrap();
+    let mut candidates = Candidates::default();
+    let row = instance("a.example", software_name, version);
+    candidates.add(list.push(&row).unwrap().unwrap());
+    let mut listed = list.finish().unwrap();
+    let ranking = rank(candidates, &mut listed).unwrap();
+    let page = &ranking.pages[0];
+    [
+        start(&facts, &listed, &ranking).unwrap(),
+        all_software(&facts, 1, &ranking),
+        software(&facts, 1, page).unwrap(),
+    ]
+    .concat()
+    .replace(&format!("software/{}.html", page.slug), "SLUG")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A page with any names is the page with plain names, and the escaped ones in their places: nothing of them is markup.
+    #[test]
+    fn whatever_strangers_call_their_software_is_escaped_and_cut(
+        name in prop_oneof![".{1,100}", "[<>&\"'/ =]{1,20}", Just("</title><script>alert(1)</script>".to_owned()), Just("\u{202e}x".repeat(5000))],
+        version in prop_oneof![".{0,100}", Just("\"><img src=x>".to_owned())],
+    ) {
+        let plain = rendered("QQnameQQ", "QQversionQQ");
+        if let Some(name_shown) = shown(&name) {
+            let got = rendered(&name, &version);
+            let expect = match shown(&version) {
+                Some(version) => plain.replace("QQversionQQ", &escaped(&version)),
+                None => return Ok(()),
+            };
+            // Not by prop_assert_eq: nobody reads two whole pages.
+            prop_assert!(got == expect.replace("QQnameQQ", &escaped(&name_shown)), "{name_shown:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! robots.txt files that the page for owners shows, each with what it must mean to the checker; a test asks the checker's own reader.
+
+/// A file to paste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Example {
+    /// What it does, for its heading.
+    pub title: &'static str,
+    /// What follows from it.
+    pub says: &'static str,
+    /// The file.
+    pub text: &'static str,
+    /// Paths that it has us not ask for.
+    pub refuses: &'static [&'static str],
+    /// Paths that it lets us ask for.
+    pub allows: &'static [&'static str],
+}
+
+const WELL_KNOWN: &str = "/.well-known/nodeinfo";
+const DOCUMENT: &str = "/nodeinfo/2.0";
+const PEERS: &str = "/api/v1/instance/peers";
+
+/// All of them, in the order in which they are shown.
+pub const EXAMPLES: &[Example] = &[
+    Example {
+        title: "Stay away, Fedicensus",
+        says: "Off the list at the next check, within about a day. From then on we ask weekly for robots.txt alone.",
+        text: "User-agent: Fedicensus\nDisallow: /\n",
+        refuses: &[WELL_KNOWN, DOCUMENT, PEERS, "/"],
+        allows: &[],
+    },
+    Example {
+        title: "Stay away, all of you",
+        says: "The same for everybody who keeps to it.",
+        text: "User-agent: *\nDisallow: /\n",
+        refuses: &[WELL_KNOWN, DOCUMENT, PEERS, "/"],
+        allows: &[],
+    },
+    Example {
+        title: "Everybody may read NodeInfo, and Fedicensus may not",
+        says: "Refusing one of the two NodeInfo addresses is enough to be left out.",
+        text: "User-agent: Fedicensus\nDisallow: /.well-known/nodeinfo\n\nUser-agent: *\nAllow: /\n",
+        refuses: &[WELL_KNOWN],
+        allows: &["/"],
+    },
+    Example {
+        title: "List me, and leave my peers list alone",
+        says: "You stay listed; whom you federate with is not asked for.",
+        text: "User-agent: Fedicensus\nDisallow: /api/\n",
+        refuses: &[PEERS],
+        allows: &[WELL_KNOWN, DOCUMENT],
+    },
+    Example {
+        title: "Nobody but Fedicensus",
+        says: "For those who keep all robots out and want to be listed.",
+        text: "User-agent: *\nDisallow: /\n\nUser-agent: Fedicensus\nAllow: /.well-known/nodeinfo\nAllow: /nodeinfo/\nDisallow: /\n",
+        refuses: &[PEERS, "/about"],
+        allows: &[WELL_KNOWN, DOCUMENT],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use checker::robots::{Extent, Rules};
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn every_example_means_to_the_checker_what_the_page_says() {
+        for example in EXAMPLES {
+            let rules = Rules::parse(example.text.as_bytes(), Extent::Whole);
+            let allows = |path: &str| {
+                let origin = Url::parse("https://a.example").unwrap();
+                rules.allow(&origin.join(path).unwrap())
+            };
+            for path in example.refuses {
+                assert!(!allows(path), "{}: {path}", example.title);
+            }
+            for path in example.allows {
+                assert!(allows(path), "{}: {path}", example.title);
+            }
+            assert!(
+                example.text.contains(checker::robots::TOKEN) || example.text.contains("agent: *")
+            );
+        }
+    }
+}

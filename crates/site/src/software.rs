@@ -1,0 +1,261 @@
+//! Which software is counted, which gets a page of its own, and what is on it.
+//!
+//! In: the software of each listed host, then the list read back twice. Out: the most frequent ones with their versions and first hosts, and the counts
+//! of the rest. Memory: bounded, whatever strangers call their software; the counts of what is shown are exact all the same.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::SiteError;
+use crate::list::{Listed, Row};
+
+/// Software that gets a page of its own. The most that any list of the Fediverse tells apart is below this.
+pub(crate) const PAGES_MAX: usize = 200;
+
+/// Names that are counted: what runs on more than one in this many listed hosts is among them for certain, however many names are made up.
+const COUNTED_MAX: usize = 4096;
+
+/// Names on the page of all software, those with pages of their own included.
+pub(crate) const NAMES_SHOWN_MAX: usize = 1000;
+
+/// Hosts on a page: some 100 kB, 15 on the wire; the rest is in the files.
+pub(crate) const ROWS_SHOWN_MAX: usize = 500;
+
+/// Versions of one software that are counted.
+const VERSIONS_COUNTED_MAX: usize = 500;
+
+/// Versions on a page.
+const VERSIONS_SHOWN_MAX: usize = 30;
+
+/// Letters of a name in its page's address.
+const SLUG_CHARS_MAX: usize = 40;
+
+/// Names that may be frequent, by Misra and Gries: a full table takes one from every count instead of a new name.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates(HashMap<String, u64>);
+
+impl Candidates {
+    pub(crate) fn add(&mut self, software: String) {
+        if let Some(count) = self.0.get_mut(&software) {
+            *count = count.saturating_add(1);
+        } else if self.0.len() < COUNTED_MAX {
+            self.0.insert(software, 1);
+        } else {
+            self.0.retain(|_, count| {
+                *count = count.saturating_sub(1);
+                *count > 0
+            });
+        }
+    }
+}
+
+/// One software that has a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Software {
+    pub(crate) name: String,
+    /// Its page's name, without folder and ending.
+    pub(crate) slug: String,
+    /// Listed hosts.
+    pub(crate) count: u64,
+    /// The most frequent versions.
+    pub(crate) versions: Vec<(String, u64)>,
+    /// Hosts of other or unknown versions.
+    pub(crate) other_versions: u64,
+    /// The first hosts by name, as lines of the list.
+    pub(crate) lines: Vec<String>,
+}
+
+/// All software.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ranking {
+    /// Those with pages, the most frequent first.
+    pub(crate) pages: Vec<Software>,
+    /// The next ones.
+    pub(crate) rest: Vec<(String, u64)>,
+    /// Listed hosts of what is in neither.
+    pub(crate) others: u64,
+}
+
+/// Ranks the candidates by the list itself.
+pub(crate) fn rank(candidates: Candidates, listed: &mut Listed) -> Result<Ranking, SiteError> {
+    let mut counts = candidates.0;
+    counts.values_mut().for_each(|count| *count = 0);
+    listed.read(|_, row| {
+        if let Some(count) = counts.get_mut(row.software) {
+            *count = count.saturating_add(1);
+        }
+    })?;
+    let mut ranked: Vec<_> = counts.into_iter().collect();
+    ranked.sort_unstable_by(by_count);
+    ranked.truncate(NAMES_SHOWN_MAX);
+    let rest = ranked.split_off(ranked.len().min(PAGES_MAX));
+    let named = ranked
+        .iter()
+        .chain(&rest)
+        .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    Ok(Ranking {
+        pages: pages(ranked, listed)?,
+        rest,
+        others: listed.rows.saturating_sub(named),
+    })
+}
+
+/// What a page gathers while the list is read.
+#[derive(Default)]
+struct Gathered {
+    versions: HashMap<String, u64>,
+    lines: Vec<String>,
+}
+
+fn pages(ranked: Vec<(String, u64)>, listed: &mut Listed) -> Result<Vec<Software>, SiteError> {
+    let mut gathered: HashMap<&str, Gathered> = ranked
+        .iter()
+        .map(|(name, _)| (name.as_str(), Gathered::default()))
+        .collect();
+    listed.read(|line, row| {
+        if let Some(page) = gathered.get_mut(row.software) {
+            page.take(line, row);
+        }
+    })?;
+    Ok(ranked
+        .iter()
+        .map(|(name, count)| {
+            let page = gathered.remove(name.as_str()).unwrap_or_default();
+            let mut versions: Vec<_> = page.versions.into_iter().collect();
+            versions.sort_unstable_by(by_count);
+            versions.truncate(VERSIONS_SHOWN_MAX);
+            let shown = versions
+                .iter()
+                .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+            Software {
+                name: name.clone(),
+                slug: slug(name),
+                count: *count,
+                versions,
+                other_versions: count.saturating_sub(shown),
+                lines: page.lines,
+            }
+        })
+        .collect())
+}
+
+impl Gathered {
+    fn take(&mut self, line: &str, row: Row<'_>) {
+        if self.lines.len() < ROWS_SHOWN_MAX {
+            self.lines.push(line.to_owned());
+        }
+        if row.version.is_empty() {
+            return;
+        }
+        if let Some(count) = self.versions.get_mut(row.version) {
+            *count = count.saturating_add(1);
+        } else if self.versions.len() < VERSIONS_COUNTED_MAX {
+            self.versions.insert(row.version.to_owned(), 1);
+        }
+    }
+}
+
+/// The most frequent first, and by name among equals.
+fn by_count(one: &(String, u64), other: &(String, u64)) -> std::cmp::Ordering {
+    other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0))
+}
+
+/// A name as part of an address: lower-case letters, digits and hyphens. What is changed by that ends in a `_` and a piece of the name's hash, so that
+/// no two names share a page.
+pub(crate) fn slug(name: &str) -> String {
+    let kept: String = name
+        .chars()
+        .filter(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || *letter == '-')
+        .take(SLUG_CHARS_MAX)
+        .collect();
+    if kept == name && !kept.is_empty() {
+        return kept;
+    }
+    let hash = hex::encode(Sha256::digest(name.as_bytes()));
+    let hash: String = hash.chars().take(16).collect();
+    format!("{kept}_{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use dump::{Instance, ListedState, Moment};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::list::List;
+    use crate::staging::Staging;
+
+    fn ranked(rows: impl Iterator<Item = (String, String)>) -> Ranking {
+        let folder = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(folder.path());
+        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        let mut candidates = Candidates::default();
+        for (number, (software, version)) in rows.enumerate() {
+            let instance = Instance {
+                host: format!("h{number:07}.example"),
+                software: Some(software),
+                version: Some(version),
+                state: ListedState::Alive,
+                first_seen: Moment::from_milliseconds(0),
+                last_alive: Moment::from_milliseconds(0),
+            };
+            if let Some(software) = list.push(&instance).unwrap() {
+                candidates.add(software);
+            }
+        }
+        rank(candidates, &mut list.finish().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn made_up_names_neither_displace_the_frequent_nor_falsify_their_counts() {
+        let made_up = (0..20_000).map(|number| (format!("x{number}"), "1".to_owned()));
+        let real = (0..600).map(|number| ("mastodon".to_owned(), format!("4.{}", number % 40)));
+        let ranking = ranked(made_up.chain(real));
+        assert_eq!(ranking.pages.len(), PAGES_MAX);
+        assert_eq!(ranking.pages[0].name, "mastodon");
+        assert_eq!(ranking.pages[0].count, 600);
+        assert_eq!(ranking.pages[0].lines.len(), ROWS_SHOWN_MAX);
+        assert_eq!(ranking.pages[0].versions.len(), VERSIONS_SHOWN_MAX);
+        assert_eq!(ranking.pages[0].versions[0], ("4.0".to_owned(), 15));
+        assert_eq!(ranking.pages[0].other_versions, 10 * 15);
+        let named = PAGES_MAX + ranking.rest.len();
+        assert!(named <= NAMES_SHOWN_MAX, "{named}");
+        assert_eq!(ranking.others, 20_600 - 600 - (named as u64 - 1));
+    }
+
+    #[test]
+    fn no_host_is_lost_between_the_counts() {
+        let names = ["a", "b", "", "b", "c", "a", "b"];
+        let ranking = ranked(
+            names
+                .into_iter()
+                .map(|name| (name.to_owned(), String::new())),
+        );
+        let counts: Vec<_> = ranking
+            .pages
+            .iter()
+            .map(|page| (page.name.as_str(), page.count, page.other_versions))
+            .collect();
+        assert_eq!(counts, [("b", 3, 3), ("a", 2, 2), ("c", 1, 1)]);
+        assert_eq!(ranking.others, 1);
+    }
+
+    #[test]
+    fn ordinary_names_are_their_own_addresses() {
+        assert_eq!(slug("mastodon"), "mastodon");
+        assert_eq!(slug("../../etc"), format!("etc_{}", "74ccf3c5b4c19a81"));
+        assert_ne!(slug("a b"), slug("a_b"));
+        assert_ne!(slug("ab"), slug("aB"));
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_is_safe_whatever_the_name(name in ".{0,80}") {
+            let slug = slug(&name);
+            prop_assert!(!slug.is_empty() && slug.len() <= SLUG_CHARS_MAX + 17);
+            let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-' || letter == '_';
+            prop_assert!(slug.chars().all(is_plain));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What strangers call their software, made fit to be shown.
+//!
+//! In: any text. Out: a short line of text. Refused: nothing. It is not escaped here; the templates do that.
+
+use dump::text::steers;
+
+/// Characters of a name or version that are shown. The longest in use are below 60.
+pub const SHOWN_CHARS_MAX: usize = 64;
+
+/// The text as it is shown: at most [`SHOWN_CHARS_MAX`] characters, the last of them `…` when it was cut; blanks at its ends are left out, and
+/// characters that steer instead of being seen become `U+FFFD`. Nothing when nothing is left.
+pub fn shown(text: &str) -> Option<String> {
+    let mut out = String::new();
+    for (at, letter) in text.trim().chars().enumerate() {
+        if at.saturating_add(1) == SHOWN_CHARS_MAX
+            && text.trim().chars().nth(SHOWN_CHARS_MAX).is_some()
+        {
+            out.push('…');
+            break;
+        }
+        out.push(if steers(letter) { '\u{fffd}' } else { letter });
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// A number with thin groups of three digits, as `1 234 567` (no-break spaces): read alike in every language.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && digits.len().saturating_sub(at).is_multiple_of(3) {
+            out.push('\u{a0}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size for people: `12 kB`, `3.4 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1_000_000 {
+        format!("{}\u{a0}kB", bytes.div_ceil(1000))
+    } else {
+        let tenths = bytes / 100_000;
+        format!("{}.{}\u{a0}MB", tenths / 10, tenths % 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(shown(text).as_deref(), expect, "{text:?}");
+    }
+
+    #[test]
+    fn what_steers_is_replaced_and_what_is_long_is_cut() {
+        check("mastodon", Some("mastodon"));
+        check(" \n ", None);
+        check("", None);
+        check("a\tb\u{202e}c\0", Some("a\u{fffd}b\u{fffd}c\u{fffd}"));
+        check("עברית", Some("עברית"));
+        let full = "x".repeat(SHOWN_CHARS_MAX);
+        check(&full, Some(&full));
+        let cut = format!("{}…", "x".repeat(SHOWN_CHARS_MAX - 1));
+        check(&"x".repeat(10_000), Some(&cut));
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        for (number, expect) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1\u{a0}000"),
+            (1_234_567, "1\u{a0}234\u{a0}567"),
+        ] {
+            assert_eq!(grouped(number), expect);
+        }
+        assert_eq!(size(0), "0\u{a0}kB");
+        assert_eq!(size(1001), "2\u{a0}kB");
+        assert_eq!(size(3_450_000), "3.4\u{a0}MB");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_short_line(text in "\\PC{0,200}|.{0,200}") {
+            if let Some(shown) = shown(&text) {
+                prop_assert!(shown.chars().count() <= SHOWN_CHARS_MAX);
+                prop_assert!(!shown.chars().any(steers));
+                // Shown again, it is the same: what is counted by is what is seen.
+                prop_assert_eq!(super::shown(&shown), Some(shown.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Why a host is listed or is not, as one of a few words that the pages have sentences for.
+//!
+//! In: a host's record and what others say of it (its group, the operator, its target). Out: a [`Why`]. It goes by the same order as `fedicensus
+//! explain`, which tells the operator more: no name but the asked one is ever told here, for the answers are read by anybody who knows that.
+
+use census::listing::is_listed;
+use census::state::{OptedOutBy, ParkedWhy, Record, State, StateName};
+use census::time::{Calendar, Timestamp};
+use protocol::DeadReason;
+
+/// Makes an enum whose values each have one word, known to the shards, the pages and the scripts.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident => $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$doc])* $value,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$value,)*];
+
+            /// Its word.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)*
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// Why a host is listed or is not.
+    Why {
+        /// Listed: it lives.
+        Lives => "lives",
+        /// Listed: it lived lately, and refused to talk to us the last time.
+        LivesRefusing => "lives_refusing",
+        /// Listed: it lived lately, and its last checks failed.
+        Failing => "failing",
+        /// Listed: it redirects to a host that does not live itself.
+        MovingToNobody => "moving_to_nobody",
+        /// Listed still, and not by what is known of it now: the list that stands is older.
+        LeavesNext => "leaves_next",
+        /// Not listed yet, though it would be by what is known of it now: the list that stands is older.
+        NextList => "next_list",
+        /// Its robots.txt asks us to stay away.
+        RobotsTxt => "robots_txt",
+        /// Its owner asked to be left alone.
+        Owner => "owner",
+        /// A moderator of this census removed it.
+        Moderator => "moderator",
+        /// Its name was valid once.
+        InvalidName => "invalid_name",
+        /// A moderator of this census holds it.
+        Parked => "parked",
+        /// Another crawler says that it lived, and no check of ours does yet.
+        TakenOver => "taken_over",
+        /// It asks to be left out of statistics, or its wish could not be learnt.
+        Hidden => "hidden",
+        /// Somebody is there and has refused to talk to us so far.
+        RefusesSoFar => "refuses_so_far",
+        /// It was never judged.
+        NeverJudged => "never_judged",
+        /// It answered 410.
+        Gone => "gone",
+        /// It has not answered as an instance for too long.
+        Dead => "dead",
+        /// It redirects to another host for good.
+        Moved => "moved",
+        /// It redirects to a host that is listed instead.
+        MovedToListed => "moved_to_listed",
+        /// It has not come out alive yet.
+        NeverAlive => "never_alive",
+        /// It last came out alive over 14 days ago.
+        Stale => "stale",
+        /// The operator's deny-list covers it.
+        Denied => "denied",
+        /// The operator denied its group.
+        GroupDenied => "group_denied",
+        /// Its group is larger than what is taken without a look.
+        GroupHeld => "group_held",
+        /// It had no room yet.
+        Waiting => "waiting",
+    }
+}
+
+/// Where a host stands: a state, or the step before all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The census has a row of it.
+    Known(StateName),
+    /// It was named, and had no room.
+    Waiting,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Known(StateName::Discovered),
+        Self::Known(StateName::Alive),
+        Self::Known(StateName::Dying),
+        Self::Known(StateName::Dead),
+        Self::Known(StateName::Moving),
+        Self::Known(StateName::Moved),
+        Self::Known(StateName::OptedOut),
+        Self::Known(StateName::Parked),
+        Self::Waiting,
+    ];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Known(state) => state.as_str(),
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// What the last check found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// An instance.
+    Alive,
+    /// 301 or 308 to another host.
+    Moved,
+    /// robots.txt asks us to stay away.
+    OptedOut,
+    /// 410.
+    Gone,
+    /// Somebody who won't talk to us.
+    Refused,
+    /// Anything else.
+    Dead(DeadReason),
+}
+
+impl Found {
+    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts. Nothing for what no version of ours writes.
+    pub fn parse(verdict: &str, reason: Option<&str>) -> Option<Self> {
+        match verdict {
+            "alive" => Some(Self::Alive),
+            "moved" => Some(Self::Moved),
+            "opted_out" => Some(Self::OptedOut),
+            "gone" => Some(Self::Gone),
+            "refused" => Some(Self::Refused),
+            "dead" => {
+                let word = reason?.split([' ', ',']).next()?;
+                serde_json::from_value(word.into()).ok().map(Self::Dead)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the group of a host says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupSays {
+    /// Nothing against listing it (`census::group::Group::lists`).
+    Lists,
+    /// The operator denied the group.
+    Denies,
+    /// The group is held, and this host has no place of its own in it.
+    Holds,
+}
+
+/// Whether the operator's deny-list covers a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// What stands outside a host's record and counts for whether it is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Others {
+    /// Whether the row of its move's target is Alive.
+    pub target_is_alive: bool,
+    /// What its group says.
+    pub group: GroupSays,
+    /// What the operator says.
+    pub denied: Denied,
+}
+
+impl Why {
+    /// Why a host with this record is listed at `now`, or is not.
+    pub fn of(record: &Record, others: Others, now: Timestamp, calendar: Calendar) -> Self {
+        if others.denied == Denied::Yes {
+            return Self::Denied;
+        }
+        let would_be_listed = is_listed(record, others.target_is_alive, now, calendar);
+        if others.group.decides(record, would_be_listed) {
+            match others.group {
+                GroupSays::Lists => {}
+                GroupSays::Denies => return Self::GroupDenied,
+                GroupSays::Holds => return Self::GroupHeld,
+            }
+        }
+        if would_be_listed {
+            return Self::listed(record);
+        }
+        match &record.state {
+            State::OptedOut {
+                by: OptedOutBy::Robots,
+            } => Self::RobotsTxt,
+            State::OptedOut {
+                by: OptedOutBy::Owner,
+            } => Self::Owner,
+            State::OptedOut {
+                by: OptedOutBy::Moderator,
+            } => Self::Moderator,
+            State::Parked {
+                why: ParkedWhy::InvalidName,
+            } => Self::InvalidName,
+            State::Parked {
+                why: ParkedWhy::Moderator,
+            } => Self::Parked,
+            State::Discovered
+            | State::Alive
+            | State::Dying { .. }
+            | State::Dead
+            | State::Moving { .. }
+            | State::Moved { .. }
+                if record.hidden =>
+            {
+                if is_taken_over(record) {
+                    Self::TakenOver
+                } else {
+                    Self::Hidden
+                }
+            }
+            State::Discovered if record.refuses => Self::RefusesSoFar,
+            State::Discovered => Self::NeverJudged,
+            State::Dying { gone: true, .. } => Self::Gone,
+            State::Dead => Self::Dead,
+            State::Moved { .. } => Self::Moved,
+            State::Moving { .. } if others.target_is_alive => Self::MovedToListed,
+            State::Alive | State::Dying { .. } | State::Moving { .. } => {
+                if record.last_alive.is_none() {
+                    Self::NeverAlive
+                } else {
+                    Self::Stale
+                }
+            }
+        }
+    }
+
+    fn listed(record: &Record) -> Self {
+        match &record.state {
+            State::Dying { .. } => Self::Failing,
+            State::Moving { .. } => Self::MovingToNobody,
+            State::Discovered
+            | State::Alive
+            | State::Dead
+            | State::Moved { .. }
+            | State::OptedOut { .. }
+            | State::Parked { .. } => {
+                if record.refuses {
+                    Self::LivesRefusing
+                } else {
+                    Self::Lives
+                }
+            }
+        }
+    }
+
+    /// Whether it is a reason to be listed.
+    pub fn is_listed(self) -> bool {
+        match self {
+            Self::Lives
+            | Self::LivesRefusing
+            | Self::Failing
+            | Self::MovingToNobody
+            | Self::LeavesNext => true,
+            Self::NextList
+            | Self::RobotsTxt
+            | Self::Owner
+            | Self::Moderator
+            | Self::InvalidName
+            | Self::Parked
+            | Self::TakenOver
+            | Self::Hidden
+            | Self::RefusesSoFar
+            | Self::NeverJudged
+            | Self::Gone
+            | Self::Dead
+            | Self::Moved
+            | Self::MovedToListed
+            | Self::NeverAlive
+            | Self::Stale
+            | Self::Denied
+            | Self::GroupDenied
+            | Self::GroupHeld
+            | Self::Waiting => false,
+        }
+    }
+}
+
+impl GroupSays {
+    /// Whether this, before all that is known of the host itself, is why it is not listed.
+    pub fn decides(self, record: &Record, would_be_listed: bool) -> bool {
+        match self {
+            Self::Lists => false,
+            Self::Holds => would_be_listed || is_waiting(record) || is_taken_over(record),
+            // Whatever else is mended, it stays off; but nobody's wish, and no hand laid on this one host, is hidden behind that.
+            Self::Denies => match &record.state {
+                State::OptedOut { .. } | State::Parked { .. } => false,
+                State::Discovered
+                | State::Alive
+                | State::Dying { .. }
+                | State::Dead
+                | State::Moving { .. }
+                | State::Moved { .. } => !record.hidden || is_taken_over(record),
+            },
+        }
+    }
+}
+
+/// Whether it is hidden because another crawler's word alone says that it lived (`census::adopted`).
+pub fn is_taken_over(record: &Record) -> bool {
+    record.hidden && record.alive_count == 0
+}
+
+/// Whether nothing is known of it that its group would not explain.
+fn is_waiting(record: &Record) -> bool {
+    matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
+}
+
+#[cfg(test)]
+mod tests;

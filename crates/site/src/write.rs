@@ -1,0 +1,153 @@
+//! The whole site, from rows to files.
+
+use std::path::Path;
+
+use dump::Instance;
+
+use crate::answer::Answer;
+use crate::assets::ASSETS;
+use crate::error::SiteError;
+use crate::facts::Facts;
+use crate::history;
+use crate::list::List;
+use crate::pages;
+use crate::shards::{self, Shards};
+use crate::software::{self, Candidates};
+use crate::staging::{self, Staging};
+
+/// The folder of the pages of each software.
+const SOFTWARE_FOLDER: &str = "software";
+
+/// A site that is being written beside the published one. Dropped, it is taken away again.
+#[derive(Debug)]
+pub struct Site {
+    facts: Facts,
+    staging: Staging,
+    list: List,
+    candidates: Candidates,
+    shards: Shards,
+}
+
+/// A site that is written, complete and on the disk, and not yet published. Dropped, it is taken away again.
+#[derive(Debug)]
+pub struct Staged {
+    staging: Staging,
+    rows: u64,
+    answers: u64,
+}
+
+/// Removes what a crash left beside the published pages in `folder`, and tells how many files that were. For the start, before anything is written.
+///
+/// # Errors
+/// When a folder can't be read or such a file can't be removed.
+pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
+    [
+        Path::new(""),
+        Path::new(SOFTWARE_FOLDER),
+        Path::new(shards::FOLDER),
+    ]
+    .iter()
+    .try_fold(0_u32, |sum, name| {
+        Ok(sum.saturating_add(staging::clear(&folder.join(name))?))
+    })
+}
+
+impl Site {
+    /// Begins a site in the public folder.
+    ///
+    /// # Errors
+    /// When the folder is not there or can't be written.
+    pub fn begin(folder: &Path, mut facts: Facts) -> Result<Self, SiteError> {
+        facts.history = history::fit(facts.history);
+        let mut staging = Staging::new(folder);
+        Ok(Self {
+            list: List::new(folder, &mut staging)?,
+            shards: Shards::new(folder)?,
+            candidates: Candidates::default(),
+            facts,
+            staging,
+        })
+    }
+
+    /// Takes a listed host, strictly ascending by name.
+    ///
+    /// # Errors
+    /// When it is out of order or can't be written.
+    pub fn instance(&mut self, instance: &Instance) -> Result<(), SiteError> {
+        if let Some(software) = self.list.push(instance)? {
+            self.candidates.add(software);
+        }
+        Ok(())
+    }
+
+    /// Takes the answer for a host that the census knows, listed or not, in any order.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn answer(&mut self, answer: &Answer) -> Result<(), SiteError> {
+        self.shards.push(answer)
+    }
+
+    /// Writes all pages and waits until they are on the disk.
+    ///
+    /// # Errors
+    /// Why that failed. Nothing is left behind then.
+    pub fn finish(self) -> Result<Staged, SiteError> {
+        let Self {
+            facts,
+            mut staging,
+            list,
+            candidates,
+            shards,
+        } = self;
+        let written = shards.write(&mut staging, facts.made)?;
+        let mut listed = list.finish()?;
+        let ranking = software::rank(candidates, &mut listed)?;
+        for (name, bytes) in ASSETS {
+            staging.write(name, bytes.as_bytes())?;
+        }
+        let mut page = |name: &str, text: String| staging.write(name, text.as_bytes());
+        page("index.html", pages::start(&facts, &listed, &ranking)?)?;
+        page("why.html", pages::why(&facts, written.shape))?;
+        page("owners.html", pages::owners(&facts))?;
+        page("data.html", pages::data(&facts))?;
+        page("404.html", pages::missing(&facts))?;
+        page(
+            "software.html",
+            pages::all_software(&facts, listed.rows, &ranking),
+        )?;
+        staging.make_folder(SOFTWARE_FOLDER)?;
+        for software in &ranking.pages {
+            let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
+            let text = pages::software(&facts, listed.rows, software)?;
+            staging.write(&name, text.as_bytes())?;
+        }
+        staging.retire_others(SOFTWARE_FOLDER)?;
+        staging.sync()?;
+        Ok(Staged {
+            staging,
+            rows: listed.rows,
+            answers: written.answers,
+        })
+    }
+}
+
+impl Staged {
+    /// Listed hosts in it.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Hosts that it has an answer for.
+    pub fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// Puts all files in the places of the last site's, one after the other.
+    ///
+    /// # Errors
+    /// When one can't take its place or can't be made to stay there. Each file is then the old one or the new one, whole.
+    pub fn publish(self) -> Result<(), SiteError> {
+        self.staging.publish()
+    }
+}

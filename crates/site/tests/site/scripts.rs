@@ -1,0 +1,350 @@
+//! The scripts, run by Node: what they find must be what the crates say.
+
+use std::path::Path;
+use std::process::Command;
+
+use census::state::StateName;
+use dump::Moment;
+use protocol::Host;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use site::answer::Key;
+use site::facts::{ByState, Facts, Intake};
+use site::{Answer, Found, Place, Site, Why};
+
+const SCRIPTS: [&str; 5] = ["sha256.js", "name.js", "why.js", "rows.js", "list.js"];
+
+/// Runs `program` as a module beside the scripts, with `input` as JSON, and gives what it prints as JSON. Nothing where there is no Node and none is required.
+fn node(program: &str, input: &Value) -> Option<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+    for script in SCRIPTS {
+        std::fs::copy(assets.join(script), folder.path().join(script)).unwrap();
+    }
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("package.json", r#"{"type":"module"}"#);
+    write("input.json", &input.to_string());
+    write(
+        "main.js",
+        &format!(
+            "import {{ readFileSync }} from 'node:fs';\nconst input = JSON.parse(readFileSync(new URL('./input.json', import.meta.url), 'utf8'));\n{program}"
+        ),
+    );
+    let output = match Command::new("node")
+        .arg(folder.path().join("main.js"))
+        .output()
+    {
+        Ok(output) => output,
+        Err(error) => {
+            let required =
+                std::env::var_os("FEDICENSUS_E2E").is_some_and(|value| value == "required");
+            assert!(!required, "this must not be skipped here: no node: {error}");
+            eprintln!("skipped: no node: {error}");
+            return None;
+        }
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn the_scripts_hash_is_sha_256() {
+    let mut texts = vec![
+        String::new(),
+        "abc".to_owned(),
+        "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".to_owned(),
+        "bücher ☕".to_owned(),
+        "a".repeat(100_000),
+    ];
+    // Every length around the borders of a block.
+    texts.extend((0..260).map(|length| "x".repeat(length)));
+    let program =
+        "import { sha256 } from './sha256.js';\nconsole.log(JSON.stringify(input.map(sha256)));";
+    let Some(hashes) = node(program, &json!(texts)) else {
+        return;
+    };
+    let expect: Vec<_> = texts
+        .iter()
+        .map(|text| hex::encode(Sha256::digest(text.as_bytes())))
+        .collect();
+    assert_eq!(hashes, json!(expect));
+    // FIPS 180-4's own example, so that not both are wrong in the same way.
+    assert_eq!(
+        hashes[1],
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
+}
+
+#[test]
+fn the_script_takes_names_as_the_census_does() {
+    let names = [
+        "Mastodon.Social",
+        "a.example.",
+        "bücher.example",
+        "BÜCHER.example",
+        "xn--bcher-kva.example",
+        "faß.example",
+        "☕.example",
+        "例え.example",
+        "a-b.example",
+        "1.example",
+        "localhost",
+        "a_b.example",
+        "-a.example",
+        "a-.example",
+        "ab--c.example",
+        "1.2.3.4",
+        "a..example",
+        ".example",
+        "a.example..",
+        "a b.example",
+        "xn--zz-.example",
+        "\u{ad}a.example",
+        "a\u{200d}b.example",
+    ];
+    let long = [
+        format!("{}.example", "a".repeat(64)),
+        format!("{}example", "a.".repeat(130)),
+    ];
+    let names: Vec<&str> = names
+        .into_iter()
+        .chain(long.iter().map(String::as_str))
+        .collect();
+    let program = "import { canonical } from './name.js';\nconsole.log(JSON.stringify(input.map((text) => canonical(text).host ?? null)));";
+    let Some(found) = node(program, &json!(names)) else {
+        return;
+    };
+    for (name, found) in names.iter().zip(found.as_array().unwrap()) {
+        let expect = Host::parse(name).ok();
+        assert_eq!(found.as_str(), expect.as_ref().map(Host::as_str), "{name}");
+    }
+}
+
+#[test]
+fn what_is_pasted_leads_to_its_host() {
+    let typed = [
+        "https://a.example/",
+        "HTTP://A.Example/@user/1?x#y",
+        "@user@a.example",
+        "user@a.example",
+        "a.example:443",
+        "https://user:pass@a.example:8443/x",
+        "  a.example\n",
+        "//a.example/x",
+        "a.example/about",
+    ];
+    let odd = [
+        "",
+        " ",
+        "http://",
+        "a",
+        "[::1]",
+        "https://127.0.0.1/",
+        "2130706433",
+        "a.example:99999",
+        "%",
+    ];
+    let program = "import { canonical } from './name.js';\nconsole.log(JSON.stringify(input.map(canonical)));";
+    let Some(found) = node(program, &json!([typed.as_slice(), &odd].concat())) else {
+        return;
+    };
+    let found = found.as_array().unwrap();
+    for (typed, found) in typed.iter().zip(found) {
+        assert_eq!(found["host"], "a.example", "{typed}");
+    }
+    for (typed, found) in odd.iter().zip(found.iter().skip(typed.len())) {
+        assert!(
+            found["problem"]
+                .as_str()
+                .is_some_and(|words| words.ends_with('.')),
+            "{typed}: {found}"
+        );
+        assert!(found.get("host").is_none(), "{typed}");
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        made: Moment::from_milliseconds(1_795_000_000_000),
+        user_agent: "Fedicensus/0.1.0 (+https://census.example)".to_owned(),
+        contact: "https://census.example".to_owned(),
+        address: None,
+        intake: Intake::Closed,
+        known: ByState::new(),
+        history: Vec::new(),
+    }
+}
+
+#[test]
+fn the_script_finds_every_answer_and_none_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut site = Site::begin(folder.path(), facts()).unwrap();
+    let hosts: Vec<String> = (0..300)
+        .map(|number| format!("h{number}.example"))
+        .collect();
+    for (host, why) in hosts.iter().zip(Why::ALL.iter().cycle()) {
+        let answer = Answer {
+            key: Key::of(&Host::parse(host).unwrap()),
+            place: Place::Known(StateName::Alive),
+            why: *why,
+            found: Some(Found::Refused),
+            last_checked: Some(Moment::from_milliseconds(1_700_000_000_000)),
+            next_check: None,
+        };
+        site.answer(&answer).unwrap();
+    }
+    site.finish().unwrap().publish().unwrap();
+    let program = "import { digitsOf, place, read } from './why.js';
+        const digits = digitsOf(JSON.parse(readFileSync(input.folder + '/why/index.json', 'utf8')));
+        const ask = (host) => {
+          const { path, key } = place(host, digits);
+          return read(JSON.parse(readFileSync(input.folder + path, 'utf8')), key) ?? null;
+        };
+        const odd = [null, [], 7, 'x', {}, { hosts: null }, { hosts: { k: 7 } }, { hosts: { k: [] } }];
+        console.log(JSON.stringify({
+          found: input.hosts.map(ask),
+          unknown: ask('unknown.example'),
+          odd: odd.map((shard) => read(shard, 'k') ?? null),
+          oddIndexes: [null, 7, {}, { digits: '1' }, { digits: 0 }, { digits: 4 }, { digits: 1.5 }].map((index) => digitsOf(index) ?? null),
+        }));";
+    let input = json!({ "folder": folder.path(), "hosts": hosts });
+    let Some(output) = node(program, &input) else {
+        return;
+    };
+    for ((host, found), why) in hosts
+        .iter()
+        .zip(output["found"].as_array().unwrap())
+        .zip(Why::ALL.iter().cycle())
+    {
+        let expect = json!({
+            "state": "alive", "why": why.as_str(), "found": "refused", "listed": why.is_listed(),
+            "asked": 1_700_000_000, "next": null,
+        });
+        assert_eq!(*found, expect, "{host}");
+    }
+    assert_eq!(output["unknown"], Value::Null);
+    assert!(
+        output["odd"].as_array().unwrap().iter().all(Value::is_null),
+        "{output}"
+    );
+    let odd_indexes = output["oddIndexes"].as_array().unwrap();
+    assert!(odd_indexes.iter().all(Value::is_null), "{output}");
+}
+
+/// The number of files may have changed since a browser kept the index.
+#[test]
+fn the_index_is_asked_for_anew_each_time_and_a_file_that_is_gone_is_worth_another_try() {
+    let program = "import { find, place } from './why.js';
+        const asked = [];
+        const files = { '/why/index.json': { digits: 2 }, [place('a.example', 2).path]: { made: 7, hosts: {} } };
+        globalThis.fetch = async (path, options) => {
+          asked.push([path, options.cache, options.credentials]);
+          const file = files[path];
+          return { ok: file !== undefined, status: file === undefined ? 404 : 200, json: async () => file };
+        };
+        const found = await find('a.example');
+        const missing = await find('b.example').catch((error) => error.message);
+        delete files['/why/index.json'];
+        const none = await find('a.example').catch((error) => error.message);
+        console.log(JSON.stringify({ asked: asked.slice(0, 2), found, missing, none }));";
+    let Some(output) = node(program, &Value::Null) else {
+        return;
+    };
+    let expect = json!({
+        "asked": [["/why/index.json", "no-cache", "omit"], ["/why/b8.json", "default", "omit"]],
+        "found": { "made": 7 },
+        "missing": "they are being shared out anew",
+        "none": "status 404",
+    });
+    assert_eq!(output, expect);
+}
+
+#[test]
+fn moments_are_told_in_words() {
+    let program = "import { moment, next } from './why.js';
+        const now = 1700000000;
+        console.log(JSON.stringify([
+          moment(now, now), moment(now - 60, now), moment(now - 5 * 3600, now), moment(now + 9 * 86400, now),
+          next('dead', null, now), next('waiting', null, now), next('alive', now - 7200, now), next('alive', now + 7200, now),
+        ]));";
+    let Some(words) = node(program, &Value::Null) else {
+        return;
+    };
+    let expect = json!([
+        "2023-11-14 22:13 UTC (now)",
+        "2023-11-14 22:12 UTC (1 minute ago)",
+        "2023-11-14 17:13 UTC (5 hours ago)",
+        "2023-11-23 22:13 UTC (in 9 days)",
+        "Never, while this stays so.",
+        "",
+        "It was due 2023-11-14 20:13 UTC (2 hours ago). What came of it is told after the next publication.",
+        "2023-11-15 00:13 UTC (in 2 hours)."
+    ]);
+    assert_eq!(words, expect);
+}
+
+#[test]
+fn the_list_is_searched_sorted_and_shown_in_parts() {
+    let header = "host\tsoftware\tversion\tstate\tfirst_seen\tlast_alive";
+    let lines = [
+        "a.example\tmastodon\t4.10.0\talive\t2024-01-02\t2026-11-22",
+        "b.example\tLemmy\t0.19\tdying\t2025-01-02\t2026-11-20",
+        "c.example\t\t\talive\t2023-01-02\t2026-11-21",
+        "d.example\tmastodon\t4.9.1\talive\t2024-01-02\t2026-11-22",
+    ];
+    let input = json!({ "text": format!("{header}\n{}\n", lines.join("\n")) });
+    let program = "import { inSight, parse, search, sorted } from './rows.js';
+        const lines = parse(input.text);
+        const all = search(lines, '');
+        let refused = false;
+        try { parse('<!DOCTYPE html>'); } catch { refused = true; }
+        console.log(JSON.stringify({
+          lines, all, refused,
+          empty: parse(input.text.split('\\n')[0] + '\\n'),
+          lemmy: search(lines, ' LEMMY  dying '), none: search(lines, 'lemmy alive'),
+          names: sorted(lines, all, 0, true), software: sorted(lines, all, 1, false),
+          versions: sorted(lines, all, 2, false), newest: sorted(lines, [3, 1, 0], 5, true),
+          sight: [inSight(0, 100, 10, 1000), inSight(5000, 100, 10, 1000), inSight(9900, 100, 10, 1000), inSight(50, 100, 10, 3), inSight(0, 100, 10, 0)],
+        }));";
+    let Some(output) = node(program, &input) else {
+        return;
+    };
+    let expect = json!({
+        "lines": lines, "all": [0, 1, 2, 3], "refused": true, "empty": [],
+        "lemmy": [1], "none": [],
+        "names": [3, 2, 1, 0], "software": [1, 0, 3, 2],
+        "versions": [1, 3, 0, 2], "newest": [0, 3, 1],
+        "sight": [
+            { "first": 0, "end": 30 }, { "first": 490, "end": 520 }, { "first": 980, "end": 1000 },
+            { "first": 0, "end": 3 }, { "first": 0, "end": 0 },
+        ],
+    });
+    assert_eq!(output, expect);
+}
+
+/// What a reader feels: the whole list of a large census in the time between two keystrokes or so. Bounds are ten times what was seen.
+#[test]
+fn a_hundred_thousand_rows_are_searched_and_sorted_at_once() {
+    let program = "import { parse, search, sorted } from './rows.js';
+        const rows = ['host\\tsoftware\\tversion\\tstate\\tfirst_seen\\tlast_alive'];
+        for (let i = 0; i < 100000; i += 1) rows.push(`h${i}.example\\tsoftware${i % 200}\\t4.${i % 70}.${i % 9}\\talive\\t2025-01-0${i % 9}\\t2026-11-22`);
+        const text = rows.join('\\n') + '\\n';
+        const timed = (what) => { const start = performance.now(); what(); return Math.round(performance.now() - start); };
+        let lines, all;
+        console.log(JSON.stringify({
+          parse: timed(() => { lines = parse(text); }),
+          search: timed(() => { all = search(lines, 'software7 4.'); }),
+          sort: timed(() => { sorted(lines, search(lines, ''), 2, true); }),
+        }));";
+    let Some(ms) = node(program, &Value::Null) else {
+        return;
+    };
+    println!("milliseconds: {ms}");
+    for step in ["parse", "search", "sort"] {
+        assert!(ms[step].as_u64().unwrap() < 5000, "{ms}");
+    }
+}

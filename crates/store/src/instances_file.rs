@@ -1,0 +1,154 @@
+//! The published `instances.sqlite`: a file of its own with one table, for everybody who would rather ask in SQL than parse.
+//!
+//! In: an empty file, and rows sorted by host. Out: a database that nobody has to write to for reading it, and how many rows there are of each version
+//! of each software. Refused: nothing that the caller has not seen to; a file whose writing failed is to be thrown away.
+//!
+//! It has neither a journal nor a write-ahead log, for it is moved to its place when it is whole: readers open it as it is, from a read-only disk too.
+//! Equal rows give equal bytes.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+
+/// SQLite's page cache while the file is made. The index grows at as many places as there are versions of software, some thousands, and their pages of
+/// 4 KiB should fit in; more places make it slower and take no more memory.
+const CACHE_KIB: i64 = 24 * 1024;
+
+/// Without row ids: rows come in the order of their key and are appended. `FedP` in ASCII says what the file is, and that it is no census.
+pub(crate) const TABLE: &str = "PRAGMA application_id = 1181049936;
+PRAGMA user_version = 1;
+CREATE TABLE instances (
+    host       TEXT NOT NULL PRIMARY KEY,
+    software   TEXT,
+    version    TEXT,
+    state      TEXT NOT NULL, -- alive, dying or moving
+    first_seen TEXT NOT NULL, -- RFC 3339 in UTC
+    last_alive TEXT NOT NULL  -- RFC 3339 in UTC
+) STRICT, WITHOUT ROWID;
+CREATE INDEX instances_software ON instances (software, version);";
+
+pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// Reads the index alone, in its order: a million rows are counted without being sorted again.
+pub(crate) const COUNT: &str =
+    "SELECT software, version, count(*) FROM instances GROUP BY software, version";
+
+/// A row, in the words of the published files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceRow<'r> {
+    /// The host's name.
+    pub host: &'r str,
+    /// Its software.
+    pub software: Option<&'r str>,
+    /// The software's version.
+    pub version: Option<&'r str>,
+    /// Why it is listed.
+    pub state: &'r str,
+    /// When it was first heard of, as RFC 3339.
+    pub first_seen: &'r str,
+    /// When it was last found alive, as RFC 3339.
+    pub last_alive: &'r str,
+}
+
+/// How many rows have this software in this version, either of which may be unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionCount<'r> {
+    /// The software.
+    pub software: Option<&'r str>,
+    /// Its version.
+    pub version: Option<&'r str>,
+    /// Rows.
+    pub instances: u64,
+}
+
+/// The file while it is made.
+#[derive(Debug)]
+pub struct InstancesFile {
+    connection: Connection,
+}
+
+impl InstancesFile {
+    /// Begins to write into the empty file at `path`.
+    ///
+    /// # Errors
+    /// When the file can't be written; the kind tells a full disk and a missing permission from the rest.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        Self::try_begin(path).map_err(io_error)
+    }
+
+    fn try_begin(path: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        // Nothing is taken back: a file that is not finished is removed. The caller waits for the disk.
+        connection.pragma_update_and_check(None, "journal_mode", "off", text)?;
+        connection.pragma_update_and_check(None, "locking_mode", "exclusive", text)?;
+        connection.pragma_update(None, "synchronous", "off")?;
+        connection.execute_batch(TABLE)?;
+        connection.execute_batch("BEGIN")?;
+        Ok(Self { connection })
+    }
+
+    /// Writes a row. Its host is greater than the one before.
+    ///
+    /// # Errors
+    /// When the file can't be written, or the host is there already.
+    pub fn push(&mut self, row: InstanceRow<'_>) -> io::Result<()> {
+        let InstanceRow {
+            host,
+            software,
+            version,
+            state,
+            first_seen,
+            last_alive,
+        } = row;
+        let insert = |connection: &Connection| {
+            connection.prepare_cached(INSERT)?.execute(params![
+                host, software, version, state, first_seen, last_alive
+            ])
+        };
+        insert(&self.connection).map(drop).map_err(io_error)
+    }
+
+    /// Ends the file and counts its rows: `visit` gets the versions of each software one after the other, sorted by their bytes, what is unknown first.
+    ///
+    /// # Errors
+    /// When the file can't be written or read.
+    pub fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
+        self.try_finish(visit).map_err(io_error)
+    }
+
+    fn try_finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> rusqlite::Result<()> {
+        self.connection.execute_batch("COMMIT")?;
+        let mut statement = self.connection.prepare(COUNT)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            visit(VersionCount {
+                software: row.get_ref(0)?.as_str_or_null()?,
+                version: row.get_ref(1)?.as_str_or_null()?,
+                instances: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+            });
+        }
+        drop(rows);
+        drop(statement);
+        self.connection.close().map_err(|(_open, error)| error)
+    }
+}
+
+fn io_error(error: rusqlite::Error) -> io::Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+        Some(ErrorCode::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            io::ErrorKind::PermissionDenied
+        }
+        // The rest of this open-ended list calls for a look at the machine.
+        Some(_) | None => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! The database of Minoru's crawler (minoru-fediverse-crawler, `src/db.rs`), for whoever comes from there.
+//!
+//! In: a file that may hold anything. Out: names with what is said of them, a page at a time. Refused: a file without the tables and columns that all
+//! versions of that crawler have, or with more than [`HOSTS_MAX`] hosts; a row whose name can't be one.
+//!
+//! Its schema has changed over time: what only some versions have is read where it is there. Nothing that the file defines is run: no view, no
+//! trigger, no virtual table, no generated column. No text is loaded before its length was looked at.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use census::adopted::{Standing, Word};
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
+use thiserror::Error;
+
+/// Most hosts of a file: as many as a list may have that is imported by names alone.
+pub const HOSTS_MAX: u64 = 2_000_000;
+
+/// Hosts that are read at once: some megabytes at most.
+pub const PAGE_MAX: u32 = 5000;
+
+/// Longest name that is read, in bytes: no host name is longer.
+const NAME_BYTES_MAX: u32 = 253;
+
+/// How long to wait for a crawler that is writing.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// What all versions have.
+const SHAPE: [(&str, &[&str]); 4] = [
+    ("instances", &["id", "hostname", "state"]),
+    (
+        "dying_state_data",
+        &["instance", "dying_since", "failed_checks_count"],
+    ),
+    (
+        "moving_state_data",
+        &["instance", "moving_since", "redirects_count", "moving_to"],
+    ),
+    ("moved_state_data", &["instance", "moved_to"]),
+];
+
+const IS_TABLE: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 AND type = 'table' AND rootpage > 0)";
+
+/// Generated and hidden columns are not among these.
+const HAS_COLUMN: &str = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2)";
+
+const COUNT: &str = "SELECT count(*) FROM instances";
+
+/// Why a file can't be taken over. Each says what to do.
+#[derive(Debug, Error)]
+pub enum MinoruError {
+    /// It can't be opened or read.
+    #[error("can't read {path}: {reason} (a crawler that runs has more files beside it: make a copy with `sqlite3 DATABASE \"VACUUM INTO 'COPY'\"` and import that)", path = .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system or SQLite said.
+        reason: String,
+    },
+    /// It is something else.
+    #[error("{path} is no database of Minoru's crawler: {lacks}", path = .path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        lacks: String,
+    },
+    /// It has too many hosts to be one.
+    #[error("{path} has {found} hosts, more than {HOSTS_MAX}: it can't be what the crawler wrote", path = .path.display())]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// Its hosts.
+        found: u64,
+    },
+}
+
+/// A row of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A name, and what is said of it.
+    Host {
+        /// As it stands there, at most 253 bytes; otherwise anything.
+        name: String,
+        /// As it stands there.
+        word: Word,
+    },
+    /// Nothing that can be taken over.
+    Refused {
+        /// The row.
+        row: i64,
+        /// Why.
+        why: &'static str,
+    },
+}
+
+/// The file, open for reading.
+#[derive(Debug)]
+pub struct MinoruFile {
+    path: PathBuf,
+    connection: Connection,
+    page: String,
+    hosts: u64,
+    after: Option<i64>,
+}
+
+impl MinoruFile {
+    /// Opens the file and makes sure that it is one.
+    ///
+    /// A file that nobody writes is read as it lies there; one with a log beside it as SQLite does while others write.
+    ///
+    /// # Errors
+    /// A variant a cause.
+    pub fn open(path: &Path) -> Result<Self, MinoruError> {
+        // SQLite would say of a missing file no more than that it can't be opened.
+        std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+        let told = |error| explain(path, error);
+        let connection = connect(path).map_err(told)?;
+        if let Some(lacks) = lacks(&connection).map_err(told)? {
+            let path = path.to_owned();
+            return Err(MinoruError::Other { path, lacks });
+        }
+        let count: i64 = connection
+            .query_row(COUNT, [], |row| row.get(0))
+            .map_err(told)?;
+        let hosts = u64::try_from(count).unwrap_or(0);
+        if hosts > HOSTS_MAX {
+            return Err(MinoruError::TooMany {
+                path: path.to_owned(),
+                found: hosts,
+            });
+        }
+        let page = page(&connection).map_err(told)?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection,
+            page,
+            hosts,
+            after: None,
+        })
+    }
+
+    /// How many hosts it has.
+    pub fn hosts(&self) -> u64 {
+        self.hosts
+    }
+
+    /// The next at most [`PAGE_MAX`] rows; none at the end.
+    ///
+    /// # Errors
+    /// When the file can't be read on.
+    pub fn next_page(&mut self) -> Result<Vec<Found>, MinoruError> {
+        let told = |error| explain(&self.path, error);
+        let mut found = Vec::new();
+        let mut statement = self.connection.prepare_cached(&self.page).map_err(told)?;
+        let mut rows = statement
+            .query(params![self.after, PAGE_MAX])
+            .map_err(told)?;
+        while let Some(row) = rows.next().map_err(told)? {
+            self.after = Some(row.get(0).map_err(told)?);
+            found.push(read(row).map_err(told)?);
+        }
+        Ok(found)
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri(path), flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    Ok(connection)
+}
+
+/// Without a log beside it nobody has it open, or it is a copy: then nothing need be written beside it either, as on a disk that is read-only.
+fn uri(path: &Path) -> String {
+    let is_used = ["-wal", "-journal"].iter().any(|end| {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        Path::new(&beside).symlink_metadata().is_ok()
+    });
+    let absolute = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    let mut uri = "file:".to_owned();
+    for byte in absolute.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    if !is_used {
+        uri.push_str("?immutable=1");
+    }
+    uri
+}
+
+/// What the file lacks to be one of the crawler's, in words.
+fn lacks(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    for (table, columns) in SHAPE {
+        if !is_true(connection, IS_TABLE, &[table])? {
+            return Ok(Some(format!("it has no table `{table}`")));
+        }
+        for column in columns {
+            if !is_true(connection, HAS_COLUMN, &[table, column])? {
+                return Ok(Some(format!(
+                    "its table `{table}` has no column `{column}`"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_true(connection: &Connection, sql: &str, names: &[&str]) -> rusqlite::Result<bool> {
+    let names = rusqlite::params_from_iter(names);
+    connection
+        .prepare_cached(sql)?
+        .query_row(names, |row| row.get(0))
+}
+
+/// The query of a page, with NULL for what this version of the file has not got. All names in it are ours.
+fn page(connection: &Connection) -> rusqlite::Result<String> {
+    let number = |alias: &str, table: &str, column: &str| -> rusqlite::Result<String> {
+        Ok(if is_true(connection, HAS_COLUMN, &[table, column])? {
+            format!("CASE typeof({alias}.{column}) WHEN 'integer' THEN {alias}.{column} END")
+        } else {
+            "NULL".to_owned()
+        })
+    };
+    let name = |alias: &str| {
+        format!(
+            "CASE WHEN typeof({alias}.hostname) = 'text' AND octet_length({alias}.hostname) <= {NAME_BYTES_MAX} THEN {alias}.hostname END"
+        )
+    };
+    let columns = [
+        "i.rowid".to_owned(),
+        name("i"),
+        number("i", "instances", "state")?,
+        number("i", "instances", "discovered_datetime")?,
+        number("i", "instances", "last_check_datetime")?,
+        number("i", "instances", "next_check_datetime")?,
+        number("d", "dying_state_data", "dying_since")?,
+        number("d", "dying_state_data", "failed_checks_count")?,
+        number("d", "dying_state_data", "previous_state")?,
+        number("m", "moving_state_data", "moving_since")?,
+        number("m", "moving_state_data", "redirects_count")?,
+        number("m", "moving_state_data", "previous_state")?,
+        name("t"),
+        name("u"),
+    ];
+    Ok(format!(
+        "SELECT {} FROM instances i LEFT JOIN dying_state_data d ON d.instance = i.id \
+         LEFT JOIN moving_state_data m ON m.instance = i.id LEFT JOIN instances t ON t.id = m.moving_to \
+         LEFT JOIN moved_state_data v ON v.instance = i.id LEFT JOIN instances u ON u.id = v.moved_to \
+         WHERE ?1 IS NULL OR i.rowid > ?1 ORDER BY i.rowid LIMIT ?2",
+        columns.join(", ")
+    ))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+    let id = row.get(0)?;
+    let refused = |why| Ok(Found::Refused { row: id, why });
+    let Some(name) = text(row, 1)? else {
+        return refused("it has no name, or one that is longer than any host's");
+    };
+    let Some(standing) = standing(row.get(2)?) else {
+        return refused("it is in no state that the crawler knows");
+    };
+    // What belongs to another state is left from a former one.
+    let (since, count, before, target) = match standing {
+        Standing::Dying => (row.get(6)?, row.get(7)?, row.get(8)?, None),
+        Standing::Moving => (row.get(9)?, row.get(10)?, row.get(11)?, text(row, 12)?),
+        Standing::Moved => (None, None, None, text(row, 13)?),
+        Standing::Discovered | Standing::Alive | Standing::Dead => (None, None, None, None),
+    };
+    let word = Word {
+        standing,
+        since_s: since,
+        count,
+        before: self::standing(before),
+        target,
+        first_seen_s: row.get(3)?,
+        last_checked_s: row.get(4)?,
+        next_check_s: row.get(5)?,
+    };
+    Ok(Found::Host { name, word })
+}
+
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => str::from_utf8(bytes).ok().map(str::to_owned),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
+    })
+}
+
+/// The crawler's numbers of its states.
+fn standing(number: Option<i64>) -> Option<Standing> {
+    Some(match number? {
+        0 => Standing::Discovered,
+        1 => Standing::Alive,
+        2 => Standing::Dying,
+        3 => Standing::Dead,
+        4 => Standing::Moving,
+        5 => Standing::Moved,
+        _ => return None,
+    })
+}
+
+fn explain(path: &Path, error: rusqlite::Error) -> MinoruError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => MinoruError::Other {
+            path: path.to_owned(),
+            lacks: "it is no SQLite database".to_owned(),
+        },
+        Some(_) | None => unreadable(path, &error),
+    }
+}
+
+fn unreadable(path: &Path, reason: &dyn std::error::Error) -> MinoruError {
+    MinoruError::Unreadable {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Commands about the key that signs what is published (docs/signatures.md). They need no daemon, and one that runs takes a new key at its next dump.
+
+use clap::Subcommand;
+use dump::Moment;
+use dump::sign::keys::{Handover, Keys};
+
+use super::{OK, say};
+use crate::clock::{self, Clock as _, SystemClock};
+use crate::config::Config;
+use crate::publish::signature;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Key {
+    /// Show the public key that readers verify with; one is made if there is none
+    Show,
+    /// Put a new key in the place of the old one, which signs it, so that readers of the old one can follow
+    Rotate {
+        /// The old key is in other hands: it signs nothing, and readers have to learn the new one anew
+        #[arg(long)]
+        stolen: bool,
+    },
+}
+
+pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
+    match *command {
+        Key::Show => {
+            let keys = signature::keys(&config.data_dir)?;
+            say(keys.key().public().to_file().trim_end())?;
+        }
+        Key::Rotate { stolen } => {
+            let handover = if stolen {
+                Handover::None
+            } else {
+                Handover::Signed
+            };
+            let seed = clock::key_seed()?;
+            let now = Moment::from_milliseconds(SystemClock.now().0);
+            let keys = Keys::rotate(&config.data_dir, &seed, handover, now)?;
+            let id = keys.key().public().id();
+            let of_the_old = if stolen {
+                "the old one does not speak for it: tell readers by the ways by which they know you"
+            } else {
+                "it is signed by the old one"
+            };
+            say(&format!(
+                "the key is now {id}; {of_the_old}. The next dump is signed by it: `fedicensus dump` makes one now"
+            ))?;
+        }
+    }
+    Ok(OK)
+}

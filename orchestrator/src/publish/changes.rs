@@ -1,0 +1,134 @@
+//! What changed since the set that stands, told beside the new one (docs/changes.md).
+//!
+//! In: the rows that stand and the new ones, both on the disk, and the database. Out: the day's file with one more section, and the feeds. Refused:
+//! nothing; what can't be compared is said in the log, and a mirror then sees a gap.
+
+use std::path::Path;
+
+use admission::DomainList;
+use census::listing::is_listed;
+use census::state::State;
+use census::time::{Calendar, Timestamp};
+use dump::changes::{Outcome, StagedChanges, Standing, stage_changes, stand_as_told};
+use dump::feed::About;
+use dump::{Draft, RowError};
+use protocol::Host;
+use store::Reader;
+
+use super::{PublishError, moment};
+
+/// What feeds call a census whose operator gave it no other name.
+const TITLE: &str = "Fedicensus";
+
+/// Who is asked what became of a host.
+pub(super) struct Witness<'a> {
+    pub(super) reader: &'a Reader,
+    pub(super) deny: &'a DomainList,
+    pub(super) now: Timestamp,
+    pub(super) calendar: Calendar,
+}
+
+/// What the feeds say of the census of whoever is named by `contact`, which the feeds' ids are made from, and whose site is at `address`.
+pub(super) fn about(contact: &str, address: Option<&str>) -> About {
+    About {
+        title: TITLE.to_owned(),
+        seed: contact.to_owned(),
+        home_url: address.map(|address| format!("{address}/")),
+        folder_url: address.map(|address| format!("{address}/{}/", dump::CHANGES_FOLDER)),
+    }
+}
+
+/// Writes what changed from the set in the public `folder` to the one in `draft`, beside what stands, and has the index tell of it.
+pub(super) fn stage(
+    draft: &mut Draft,
+    folder: &Path,
+    about: &About,
+    witness: &Witness<'_>,
+) -> Result<StagedChanges, PublishError> {
+    let place = folder.join(dump::CHANGES_FOLDER);
+    let staged = stage_changes(
+        &place,
+        about,
+        moment(witness.now),
+        dump::standing_rows(folder)?,
+        draft.rows()?.map(|row| row.map_err(PublishError::from)),
+        |host| witness.standing(host),
+        |host| witness.has_left(host),
+    )?;
+    draft.tell_of_changes(&staged);
+    tell(staged.outcome());
+    Ok(staged)
+}
+
+/// Whether the files of changes in the public `folder` may stay as they are: nobody is named there who has left.
+pub(super) fn stand(
+    folder: &Path,
+    about: &About,
+    witness: &Witness<'_>,
+) -> Result<bool, PublishError> {
+    let place = folder.join(dump::CHANGES_FOLDER);
+    stand_as_told(&place, about, moment(witness.now), |host| {
+        witness.has_left(host)
+    })
+}
+
+impl Witness<'_> {
+    /// Whether no file may name a host any more. What is no name of a host any more has left too.
+    fn has_left(&self, name: &str) -> Result<bool, PublishError> {
+        Ok(self.deny.covers_text(name).is_some()
+            || Host::parse(name).is_err()
+            || self.reader.is_withdrawn(name)?)
+    }
+
+    /// What the public may hear of a host.
+    fn standing(&self, name: &str) -> Result<Standing, PublishError> {
+        let Ok(host) = Host::parse(name) else {
+            return Ok(Standing::Withdrawn);
+        };
+        // The same question as of former changes, so that no name is told now that the next dump would take out.
+        if self.has_left(name)? {
+            return Ok(Standing::Withdrawn);
+        }
+        let Some(stored) = self.reader.record(&host)? else {
+            return Ok(Standing::Died);
+        };
+        let record = &stored.record;
+        if is_listed(record, stored.target_is_alive, self.now, self.calendar) {
+            return Ok(Standing::Listed);
+        }
+        Ok(match &record.state {
+            State::Moving { target, .. } | State::Moved { target } => Standing::Moved {
+                to: Some(target.as_str().to_owned()),
+            },
+            State::Discovered
+            | State::Alive
+            | State::Dying { .. }
+            | State::Dead
+            | State::OptedOut { .. }
+            | State::Parked { .. } => Standing::Died,
+        })
+    }
+}
+
+/// A row of ours that can't be read back is a fault of the disk behind it.
+impl From<RowError> for PublishError {
+    fn from(error: RowError) -> Self {
+        match error {
+            RowError::Unreadable(error) => Self::Dump(error),
+            damaged @ RowError::Damaged { .. } => Self::ReadBack(damaged),
+        }
+    }
+}
+
+/// Says in the log what is out of the ordinary.
+fn tell(outcome: &Outcome) {
+    if let Some(why) = &outcome.starts_anew {
+        tracing::warn!(
+            why,
+            "what changed since the last list can't be told; mirrors take the whole list once"
+        );
+    }
+    for damaged in &outcome.damaged {
+        tracing::warn!(damaged, "a file of changes can't be used and is removed");
+    }
+}

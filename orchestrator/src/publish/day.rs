@@ -1,0 +1,158 @@
+//! The counts of a list for the plots over time.
+//!
+//! In: the set that stands, the rows of the one before, the database. Out: counts by state and software, and how many hosts came and went. Refused: a
+//! guess: without a former list nobody is said to have come.
+
+use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::path::Path;
+
+use census::time::Timestamp;
+use dump::{Instance, RowError, Rows};
+use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
+
+use super::PublishError;
+
+/// The counts of the set that stands in `folder`; nothing when none does.
+pub(super) fn counts(
+    reader: &Reader,
+    folder: &Path,
+    former: Option<Rows>,
+    now: Timestamp,
+) -> Result<Option<DayCounts>, PublishError> {
+    let (Some(rows), Some(software)) = (
+        dump::standing_rows(folder)?,
+        dump::standing_software(folder)?,
+    ) else {
+        return Ok(None);
+    };
+    let moves = match former {
+        Some(former) => moves(former, rows)?,
+        None => Moves::default(),
+    };
+    let by_software: Vec<_> = software
+        .most_frequent
+        .into_iter()
+        .take(SOFTWARE_A_DAY_MAX)
+        .collect();
+    let named = by_software
+        .iter()
+        .fold(0_u64, |sum, (_, hosts)| sum.saturating_add(*hosts));
+    Ok(Some(DayCounts {
+        day: day_of(now),
+        by_state: reader.counts()?.by_state,
+        others: software.instances.saturating_sub(named),
+        by_software,
+        appeared: moves.came,
+        died: moves.went,
+    }))
+}
+
+/// How many hosts are in one list and not in the other.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Moves {
+    came: u64,
+    went: u64,
+}
+
+/// Compares two lists, each sorted by name, a row at a time.
+fn moves(
+    former: impl Iterator<Item = Result<Instance, RowError>>,
+    new: impl Iterator<Item = Result<Instance, RowError>>,
+) -> Result<Moves, PublishError> {
+    let (mut former, mut new) = (former.peekable(), new.peekable());
+    let mut moves = Moves::default();
+    loop {
+        match (head(&mut former)?, head(&mut new)?) {
+            (None, None) => return Ok(moves),
+            (Some(_), None) => {
+                moves.went = moves.went.saturating_add(1);
+                former.next();
+            }
+            (None, Some(_)) => {
+                moves.came = moves.came.saturating_add(1);
+                new.next();
+            }
+            (Some(old), Some(young)) => match old.cmp(young) {
+                Ordering::Less => {
+                    moves.went = moves.went.saturating_add(1);
+                    former.next();
+                }
+                Ordering::Greater => {
+                    moves.came = moves.came.saturating_add(1);
+                    new.next();
+                }
+                Ordering::Equal => {
+                    former.next();
+                    new.next();
+                }
+            },
+        }
+    }
+}
+
+/// The next name, past rows that a disk has damaged.
+fn head<I>(rows: &mut Peekable<I>) -> Result<Option<&str>, PublishError>
+where
+    I: Iterator<Item = Result<Instance, RowError>>,
+{
+    while rows
+        .next_if(|row| matches!(row, Err(RowError::Damaged { .. })))
+        .is_some()
+    {}
+    if let Some(Err(error)) = rows.next_if(Result::is_err) {
+        return Err(error.into());
+    }
+    Ok(match rows.peek() {
+        Some(Ok(row)) => Some(&row.host),
+        Some(Err(_)) | None => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use dump::{ListedState, Moment};
+
+    use super::*;
+
+    fn rows(letters: &str) -> impl Iterator<Item = Result<Instance, RowError>> {
+        letters.chars().map(|letter| match letter {
+            '!' => Err(RowError::Damaged {
+                path: PathBuf::from("rows"),
+                line: 1,
+            }),
+            letter => Ok(Instance {
+                host: format!("{letter}.example"),
+                software: None,
+                version: None,
+                state: ListedState::Alive,
+                first_seen: Moment::from_milliseconds(0),
+                last_alive: Moment::from_milliseconds(0),
+            }),
+        })
+    }
+
+    /// What is drawn is what is kept.
+    #[test]
+    fn the_pages_have_room_for_all_days_and_software_that_the_database_keeps() {
+        assert_eq!(store::DAYS_MAX.try_into(), Ok(site::history::DAYS_MAX));
+        assert_eq!(SOFTWARE_A_DAY_MAX, site::history::SOFTWARE_A_DAY_MAX);
+    }
+
+    #[test]
+    fn who_is_in_one_list_alone_came_or_went() {
+        for (former, new, came, went) in [
+            ("", "", 0, 0),
+            ("abc", "abc", 0, 0),
+            ("", "abc", 3, 0),
+            ("abc", "", 0, 3),
+            ("ace", "bcdf", 3, 2),
+            ("a!c!", "!bc", 1, 1),
+        ] {
+            let found = moves(rows(former), rows(new)).unwrap();
+            assert_eq!(found, Moves { came, went }, "{former} {new}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The pages, made anew of the set that stands and of all that the database knows.
+//!
+//! In: the set's rows, and every host with what decides about it, both sorted by name and read side by side. Out: the site in the public folder, each
+//! file whole. Refused: to show a row whose host has withdrawn since the set was written (invariant I7): the answer to "why is it not listed?" is made in
+//! the same moment and says the same. Whether a host is listed is said by the row that stands. Memory doesn't grow with the hosts.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::path::Path;
+
+use admission::DomainList;
+use census::group::{Decision, Group};
+use census::state::StateName;
+use census::time::Timestamp;
+use dump::{DumpError, Instance, ListedState, RowError, Rows};
+use jiff::{Span, civil};
+use protocol::Host;
+use site::answer::Key;
+use site::facts::Intake;
+use site::why::{Denied, GroupSays, Others};
+use site::{Answer, Day, Facts, Found, Place, Site, SiteError, Why};
+use store::{Asked, DayCounts, Known, Reader, StoreError};
+use thiserror::Error;
+
+use super::{Occasion, moment};
+
+/// What the pages say of whoever runs the census.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// A URL or a mail address.
+    pub contact: String,
+    /// Where the site is read, without a slash at its end, if that is known.
+    pub address: Option<String>,
+    /// Whether owners can submit hosts and opt out over HTTP.
+    pub intake: Intake,
+}
+
+/// Why there are no new pages.
+#[derive(Debug, Error)]
+pub enum PagesError {
+    /// The database could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The rows of the set could not be read back.
+    #[error(transparent)]
+    Rows(#[from] DumpError),
+    /// The pages could not be written.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+}
+
+/// Makes the pages of the set that stands in `folder` and puts them in their places. Blocks.
+pub(super) fn publish(
+    reader: &Reader,
+    folder: &Path,
+    occasion: Occasion<'_>,
+    about: &About,
+) -> Result<(), PagesError> {
+    let mut making = Making {
+        site: Site::begin(folder, facts(reader, occasion.now, about)?)?,
+        rows: Standing::of(folder)?,
+        occasion,
+    };
+    reader.each_asked(|asked| making.take(asked))?;
+    let Making {
+        mut site,
+        mut rows,
+        occasion,
+    } = making;
+    while let Some(row) = rows.next_before(None)? {
+        pass(&mut site, &row, occasion.deny)?;
+    }
+    let staged = site.finish()?;
+    let (rows, answers) = (staged.rows(), staged.answers());
+    staged.publish()?;
+    tracing::info!(rows, answers, "pages published");
+    Ok(())
+}
+
+fn facts(reader: &Reader, now: Timestamp, about: &About) -> Result<Facts, StoreError> {
+    Ok(Facts {
+        made: moment(now),
+        user_agent: protocol::user_agent(env!("CARGO_PKG_VERSION"), &about.contact),
+        contact: about.contact.clone(),
+        address: about.address.clone(),
+        intake: about.intake,
+        known: by_state(reader.counts()?.by_state),
+        history: reader.days(now)?.into_iter().filter_map(day).collect(),
+    })
+}
+
+fn by_state(counts: Vec<(StateName, u64)>) -> BTreeMap<StateName, u64> {
+    counts.into_iter().collect()
+}
+
+/// A day that no calendar has is left out.
+fn day(counts: DayCounts) -> Option<Day> {
+    let span = Span::new().try_days(counts.day).ok()?;
+    Some(Day {
+        day: civil::date(1970, 1, 1).checked_add(span).ok()?,
+        by_state: by_state(counts.by_state),
+        by_software: counts.by_software,
+        others: counts.others,
+        appeared: counts.appeared,
+        left: counts.died,
+    })
+}
+
+/// A site under way.
+struct Making<'a> {
+    site: Site,
+    rows: Standing,
+    occasion: Occasion<'a>,
+}
+
+impl Making<'_> {
+    fn take(&mut self, asked: Asked<'_>) -> Result<(), PagesError> {
+        match asked {
+            Asked::Known(known) => {
+                let host = &known.record.host;
+                let row = self.rows_up_to(host.as_str())?;
+                let answer = self.answer(known);
+                let row = row.filter(|_| !has_withdrawn(answer.why));
+                if let Some(row) = &row {
+                    self.site.instance(row)?;
+                }
+                let why = beside(answer.why, row.as_ref());
+                self.site.answer(&Answer { why, ..answer })?;
+            }
+            // Nobody can be told of it, and it stays nowhere.
+            Asked::Unreadable(name) => {
+                self.rows_up_to(name)?;
+            }
+            Asked::Waiting(host) => self.site.answer(&waiting(host, self.occasion.deny))?,
+        }
+        Ok(())
+    }
+
+    /// Passes on the rows before this name, of which the database knows nothing any more, and gives the name's own.
+    fn rows_up_to(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
+        while let Some(row) = self.rows.next_before(Some(name))? {
+            pass(&mut self.site, &row, self.occasion.deny)?;
+        }
+        self.rows.next_of(name)
+    }
+
+    fn answer(&self, known: &Known) -> Answer {
+        let Occasion {
+            now,
+            calendar,
+            deny,
+            ..
+        } = self.occasion;
+        let record = &known.record;
+        let others = Others {
+            target_is_alive: known.target_is_alive,
+            group: known.group.as_ref().map_or(GroupSays::Lists, |group| {
+                group_says(group, group.lists(known.place))
+            }),
+            denied: denied(deny, &record.host),
+        };
+        let why = Why::of(record, others, now, calendar);
+        let is_asked = others.denied == Denied::No && others.group != GroupSays::Denies;
+        let last = known.last.as_ref();
+        Answer {
+            key: Key::of(&record.host),
+            place: Place::Known(record.state.name()),
+            why,
+            found: last.and_then(|last| Found::parse(&last.verdict, last.reason.as_deref())),
+            last_checked: record.last_checked.map(moment),
+            next_check: record.due.filter(|_| is_asked).map(moment),
+        }
+    }
+}
+
+/// What the database says, beside the row that stands: a list may be older than that, as when the last one was held back or could not be written.
+fn beside(why: Why, row: Option<&Instance>) -> Why {
+    match (row, why.is_listed()) {
+        (Some(_), false) => Why::LeavesNext,
+        (None, true) => Why::NextList,
+        (Some(_), true) | (None, false) => why,
+    }
+}
+
+/// A row of a host that the database does not know, as when it was put back to what it was before.
+fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesError> {
+    if deny.covers_text(&row.host).is_some() {
+        return Ok(());
+    }
+    site.instance(row)?;
+    if let Ok(host) = Host::parse(&row.host) {
+        site.answer(&Answer {
+            key: Key::of(&host),
+            place: Place::Known(match row.state {
+                ListedState::Alive => StateName::Alive,
+                ListedState::Dying => StateName::Dying,
+                ListedState::Moving => StateName::Moving,
+            }),
+            why: Why::LeavesNext,
+            found: None,
+            last_checked: None,
+            next_check: None,
+        })?;
+    }
+    Ok(())
+}
+
+/// What a group says of one of its hosts that it lists, or does not.
+pub(crate) fn group_says(group: &Group, lists: bool) -> GroupSays {
+    match group.decision {
+        Decision::Deny => GroupSays::Denies,
+        Decision::None | Decision::Allow | Decision::Limit { .. } if lists => GroupSays::Lists,
+        Decision::None | Decision::Allow | Decision::Limit { .. } => GroupSays::Holds,
+    }
+}
+
+fn denied(deny: &DomainList, host: &Host) -> Denied {
+    match deny.covers_text(host.as_str()) {
+        Some(_) => Denied::Yes,
+        None => Denied::No,
+    }
+}
+
+fn waiting(host: &Host, deny: &DomainList) -> Answer {
+    Answer {
+        key: Key::of(host),
+        place: Place::Waiting,
+        why: match denied(deny, host) {
+            Denied::Yes => Why::Denied,
+            Denied::No => Why::Waiting,
+        },
+        found: None,
+        last_checked: None,
+        next_check: None,
+    }
+}
+
+/// Whether a host has to go from pages that would else show it still, as it would from a list that is held back ([`Reader::is_withdrawn`]).
+fn has_withdrawn(why: Why) -> bool {
+    match why {
+        Why::RobotsTxt
+        | Why::Owner
+        | Why::Moderator
+        | Why::InvalidName
+        | Why::Parked
+        | Why::TakenOver
+        | Why::Hidden
+        | Why::Gone
+        | Why::Denied
+        | Why::GroupDenied
+        | Why::GroupHeld => true,
+        Why::Lives
+        | Why::LivesRefusing
+        | Why::Failing
+        | Why::MovingToNobody
+        | Why::RefusesSoFar
+        | Why::NeverJudged
+        | Why::Dead
+        | Why::Moved
+        | Why::MovedToListed
+        | Why::NeverAlive
+        | Why::Stale
+        | Why::LeavesNext
+        | Why::NextList
+        | Why::Waiting => false,
+    }
+}
+
+/// The rows of the set that stands, those alone that a disk has not damaged: whole, and in their order.
+struct Standing {
+    rows: Option<Peekable<Rows>>,
+    last: String,
+}
+
+impl Standing {
+    fn of(folder: &Path) -> Result<Self, DumpError> {
+        Ok(Self {
+            rows: dump::standing_rows(folder)?.map(Iterator::peekable),
+            last: String::new(),
+        })
+    }
+
+    /// The next row before this name, or before the end.
+    fn next_before(&mut self, name: Option<&str>) -> Result<Option<Instance>, PagesError> {
+        self.next_if(|host| name.is_none_or(|name| host < name))
+    }
+
+    /// The next row, if it is this name's.
+    fn next_of(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
+        self.next_if(|host| host == name)
+    }
+
+    fn next_if(
+        &mut self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Option<Instance>, PagesError> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(None);
+        };
+        // As many rows as there are.
+        while let Some(row) = rows.next_if(|row| match row {
+            Ok(row) => row.host <= self.last || is_wanted(&row.host),
+            Err(_) => true,
+        }) {
+            match row {
+                Ok(row) if row.host > self.last => {
+                    self.last.clone_from(&row.host);
+                    return Ok(Some(row));
+                }
+                Ok(_) | Err(RowError::Damaged { .. }) => {}
+                Err(RowError::Unreadable(error)) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,304 @@
+//! The pages beside the set: of the same rows, of whom everybody may read, and independent of what becomes of the set.
+
+use std::io::Read as _;
+
+use site::answer::Key;
+use site::facts::Intake;
+
+use super::*;
+use crate::explain::explain;
+use crate::publish::pages::About;
+use crate::publish::round::{Done, Extent, Round};
+
+impl Stage {
+    /// A whole dump.
+    fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
+        self.make(deny, force, Extent::Whole).names
+    }
+
+    fn make(&self, deny: &str, force: Force, extent: Extent) -> Done {
+        let deny = DomainList::parse(deny.as_bytes(), Path::new("deny")).unwrap();
+        let about = About {
+            contact: "https://a.example/".to_owned(),
+            address: None,
+            intake: Intake::Closed,
+        };
+        let round = Round {
+            publisher: &self.publisher(),
+            about: &about,
+            reader: &self.reader,
+            writer: &self.writer,
+            occasion: Occasion {
+                now: NOW,
+                calendar: Calendar::REAL,
+                deny: &deny,
+                force,
+            },
+        };
+        tokio::task::block_in_place(|| round.make(extent))
+    }
+
+    /// A check of this host ends so.
+    async fn judge(&self, letter: &str, verdict: &Verdict) {
+        let taken = self
+            .writer
+            .take_one(&host(letter), NOW, Jitter(0), Calendar::REAL)
+            .await;
+        let record = taken.unwrap().unwrap().record;
+        let change = transition(&record, verdict, NOW, Jitter(0), Calendar::REAL);
+        self.writer.settle(change).await.unwrap();
+    }
+
+    /// Every file of the public folder as text, unpacked, by its path.
+    fn texts(&self) -> BTreeMap<PathBuf, String> {
+        let mut folders = vec![self.public()];
+        let mut texts = BTreeMap::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let bytes = std::fs::read(&path).unwrap();
+                let mut plain = Vec::new();
+                match path.extension().and_then(std::ffi::OsStr::to_str) {
+                    Some("gz") => {
+                        let mut packed = flate2::read::GzDecoder::new(bytes.as_slice());
+                        packed.read_to_end(&mut plain).unwrap();
+                    }
+                    Some("zst") => plain = zstd::decode_all(bytes.as_slice()).unwrap(),
+                    _ => plain = bytes,
+                }
+                texts.insert(path, String::from_utf8_lossy(&plain).into_owned());
+            }
+        }
+        texts
+    }
+
+    /// These hosts are on the pages and in the set, and no other is in any file.
+    #[track_caller]
+    fn shows(&self, letters: &str) {
+        let texts = self.texts();
+        for letter in 'a'..='h' {
+            let name = format!("{letter}.example.org");
+            let there: Vec<_> = texts
+                .iter()
+                .filter(|(_, text)| text.contains(&name))
+                .map(|(path, _)| path.strip_prefix(self.public()).unwrap())
+                .collect();
+            if letters.contains(letter) {
+                for place in ["list.txt", "software/mastodon.html", "nodes.json"] {
+                    assert!(there.contains(&Path::new(place)), "{name} {there:?}");
+                }
+            } else {
+                assert_eq!(there, Vec::<&Path>::new(), "{name}");
+            }
+        }
+    }
+
+    /// The answer for a host: its state, why, and whether it is listed.
+    fn answer(&self, letter: &str) -> (String, String, bool) {
+        let digits = Key::of(&host(letter)).digits();
+        // The stage has a few hosts: one digit names a file.
+        let (shard, key) = (digits.split_at(1).0, digits.split_at(3).1);
+        let path = self.public().join(format!("why/{shard}.json"));
+        let shard: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let entry = &shard["hosts"][key];
+        let word = |at: usize| entry[at].as_str().unwrap_or_default().to_owned();
+        (word(0), word(1), entry[3].as_bool().unwrap_or_default())
+    }
+}
+
+/// Invariant I7.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_opted_out_or_is_denied_is_on_no_page_and_can_be_asked_for() {
+    let stage = Stage::new("abcde").await;
+    stage.round("", Force::No).unwrap();
+    stage.shows("abcde");
+    let listed = ("alive".to_owned(), "lives".to_owned(), true);
+    assert_eq!(stage.answer("a"), listed);
+    stage.opt_out("a").await;
+    assert_eq!(stage.round("b.example.org # spam", Force::Yes).unwrap(), 3);
+    stage.shows("cde");
+    let owner = ("opted_out".to_owned(), "owner".to_owned(), false);
+    assert_eq!(stage.answer("a"), owner);
+    let denied = ("alive".to_owned(), "denied".to_owned(), false);
+    assert_eq!(stage.answer("b"), denied);
+    assert_eq!(stage.answer("f"), Default::default());
+}
+
+/// Invariants I7 and I11 together. 410 is one way to opt out.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_set_that_is_held_back_let_go_of_who_opted_out() {
+    let stage = Stage::new("abcd").await;
+    stage.round("", Force::No).unwrap();
+    stage.opt_out("a").await;
+    stage.judge("b", &Verdict::Gone).await;
+    let outcome = stage.round("", Force::No);
+    assert!(
+        matches!(outcome, Err(PublishError::HeldBack(_))),
+        "{outcome:?}"
+    );
+    stage.shows("cd");
+    let gone = ("dying".to_owned(), "gone".to_owned(), false);
+    assert_eq!(stage.answer("b"), gone);
+}
+
+/// An answer says what the files beside it say, and what the next list will.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_tells_who_stands_on_an_older_list_and_who_is_not_on_it_yet() {
+    let stage = Stage::new("abcd").await;
+    stage.round("", Force::No).unwrap();
+    for letter in ["a", "b"] {
+        let to = host("x");
+        stage.judge(letter, &Verdict::Moved { to }).await;
+    }
+    stage
+        .writer
+        .add_now(vec![host("e"), host("x")], NOW)
+        .await
+        .unwrap();
+    stage.find(Private::No).await;
+    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.round("", Force::No).unwrap_err();
+    stage.shows("abcd");
+    let answer = |state: &str, why: &str, listed| (state.to_owned(), why.to_owned(), listed);
+    assert_eq!(stage.answer("a"), answer("moving", "leaves_next", true));
+    assert_eq!(stage.answer("c"), answer("alive", "lives", true));
+    assert_eq!(stage.answer("e"), answer("alive", "next_list", false));
+    stage.round("", Force::Yes).unwrap();
+    assert_eq!(
+        stage.answer("a"),
+        answer("moving", "moved_to_listed", false)
+    );
+    assert_eq!(stage.answer("e"), answer("alive", "lives", true));
+}
+
+/// As when the database was put back to what it was before.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stands_on_the_list_and_is_not_known_any_more_has_an_answer_too() {
+    let before = Stage::new("ab").await;
+    before.round("", Force::No).unwrap();
+    let stage = Stage::new("b").await;
+    for (place, bytes) in before.files() {
+        let path = stage.public().join(place);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.round("", Force::No).unwrap_err();
+    stage.shows("ab");
+    let leaves = ("alive".to_owned(), "leaves_next".to_owned(), true);
+    assert_eq!(stage.answer("a"), leaves);
+}
+
+/// Each set is one more for all mirrors to fetch, and pages are thousands of files.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_tried_again_makes_no_more_anew_than_it_must() {
+    let stage = Stage::new("abcd").await;
+    stage.round("", Force::No).unwrap();
+    let written = |place: &str| {
+        let file = std::fs::metadata(stage.public().join(place)).unwrap();
+        std::os::unix::fs::MetadataExt::ino(&file)
+    };
+    let both = || (written("data/index.json"), written("why/index.json"));
+    let (set, pages) = both();
+    let done = stage.make("", Force::No, Extent::Pages);
+    assert_eq!(done.names.unwrap(), 4);
+    assert!(
+        done.has_pages && written("data/index.json") == set && written("why/index.json") != pages
+    );
+
+    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    let former = both();
+    let done = stage.make("", Force::No, Extent::ListFirst);
+    assert!(matches!(done.names, Err(PublishError::HeldBack(_))));
+    assert!(done.has_pages && both() == former);
+    stage.opt_out("a").await;
+    let done = stage.make("", Force::No, Extent::ListFirst);
+    assert!(matches!(done.names, Err(PublishError::HeldBack(_))));
+    assert!(done.has_pages);
+    stage.shows("bcd");
+    let done = stage.make("", Force::Yes, Extent::ListFirst);
+    assert_eq!(done.names.unwrap(), 3);
+    stage.shows("bcd");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_set_nor_pages_keep_the_other_from_being_published() {
+    let stage = Stage::new("abcd").await;
+    stage.round("", Force::No).unwrap();
+    stage.opt_out("a").await;
+    // No file can take the place of a folder.
+    let in_the_way = stage.public().join("index.html");
+    std::fs::remove_file(&in_the_way).unwrap();
+    std::fs::create_dir(&in_the_way).unwrap();
+    let outcome = stage.round("", Force::Yes);
+    assert!(
+        matches!(outcome, Err(PublishError::Pages(_))),
+        "{outcome:?}"
+    );
+    assert_eq!(stage.names().len(), 3);
+    std::fs::remove_dir(&in_the_way).unwrap();
+
+    stage.opt_out("b").await;
+    std::fs::remove_file(stage.public().join(dump::NODES_FILE)).unwrap();
+    std::fs::create_dir(stage.public().join(dump::NODES_FILE)).unwrap();
+    let outcome = stage.round("", Force::Yes);
+    assert!(outcome.is_err(), "{outcome:?}");
+    let list = std::fs::read_to_string(stage.public().join("list.txt")).unwrap();
+    assert!(!list.contains("b.example.org"), "{list}");
+    assert!(list.contains("c.example.org"), "{list}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_without_a_signature_is_recorded_and_has_its_pages_and_is_told_of() {
+    let stage = Stage::new("abc").await;
+    std::fs::remove_file(stage.folder.path().join("signing.key")).unwrap();
+    let outcome = stage.round("", Force::No);
+    assert!(
+        matches!(outcome, Err(PublishError::Unsigned(_))),
+        "{outcome:?}"
+    );
+    stage.shows("abc");
+    let recorded = stage.reader.last_dump().unwrap().unwrap();
+    assert_eq!(recorded.names, 3);
+}
+
+/// The operator and the public hear the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_says_listed_when_explain_does() {
+    let stage = Stage::new("abcd").await;
+    stage.opt_out("b").await;
+    stage.writer.add_now(vec![host("e")], NOW).await.unwrap();
+    stage.round("", Force::No).unwrap();
+    for letter in ["a", "b", "c", "d", "e"] {
+        let stored = stage.reader.record(&host(letter)).unwrap().unwrap();
+        let explained = explain(&stored, NOW, Calendar::REAL);
+        let (state, _, listed) = stage.answer(letter);
+        assert_eq!(
+            (state, listed),
+            (explained.state, explained.listed),
+            "{letter}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_days_counts_are_those_of_its_last_list_and_all_who_came_and_went() {
+    let stage = Stage::new("ab").await;
+    // There is no former list, and nobody is said to have come.
+    stage.round("", Force::No).unwrap();
+    stage.writer.add_now(vec![host("c")], NOW).await.unwrap();
+    stage.find(Private::No).await;
+    stage.opt_out("a").await;
+    stage.round("", Force::Yes).unwrap();
+    let days = stage.reader.days(NOW).unwrap();
+    assert_eq!(days.len(), 1);
+    assert_eq!(days[0].by_software, [("mastodon".to_owned(), 2)]);
+    assert_eq!((days[0].appeared, days[0].died, days[0].others), (1, 1, 0));
+    let page = std::fs::read_to_string(stage.public().join("index.html")).unwrap();
+    assert!(page.contains("1970-01-01"));
+}

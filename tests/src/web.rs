@@ -1,0 +1,93 @@
+//! nginx with the product's configuration over a public folder, for who looks at it as a reader does.
+
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+/// How long nginx may take until it listens.
+const SOON: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A server at a port of this machine alone. Ended when dropped.
+#[derive(Debug)]
+pub struct Web {
+    nginx: Child,
+    address: String,
+    log: PathBuf,
+}
+
+impl Web {
+    /// Serves the files of `public`; `folder` is for what nginx writes itself, and may hold a `clients.conf`.
+    ///
+    /// # Errors
+    /// When nginx is not installed, or does not come to listen.
+    pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nginx");
+        let place = folder.display();
+        let text = std::fs::read_to_string(own.join("nginx.conf"))?
+            .replace(" /tmp/", &format!(" {place}/"))
+            .replace("/etc/fedicensus/", &format!("{place}/"))
+            .replace("root /public;", &format!("root {};", public.display()))
+            .replace("listen 8080", &format!("listen 127.0.0.1:{port}"));
+        std::fs::write(folder.join("nginx.conf"), text)?;
+        std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
+        // The metrics have a port of their own, of which nothing is asked here.
+        std::fs::write(folder.join("metrics.conf"), "")?;
+        let start = std::fs::read_to_string(own.join("start"))?
+            .replace("=/tmp/", &format!("={place}/"))
+            .replace("/etc/fedicensus/", &format!("{place}/"));
+        std::fs::write(folder.join("start"), start)?;
+        let log = folder.join("requests.log");
+        let nginx = Command::new("bash")
+            .arg(folder.join("start"))
+            .stdin(Stdio::null())
+            .stdout(File::create(&log)?)
+            .spawn()?;
+        let web = Self {
+            nginx,
+            address: format!("http://127.0.0.1:{port}"),
+            log,
+        };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            anyhow::ensure!(begun.elapsed() < SOON, "nginx does not listen");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(web)
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Ends it as an engine does, and gives what it logged.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub fn logged(mut self) -> anyhow::Result<String> {
+        self.end(Signal::QUIT);
+        Ok(std::fs::read_to_string(&self.log)?)
+    }
+
+    fn end(&mut self, signal: Signal) {
+        // Its workers go with it when it is asked to end, and not when it is killed.
+        if let Ok(None) = self.nginx.try_wait() {
+            let process = rustix::process::Pid::from_child(&self.nginx);
+            rustix::process::kill_process(process, signal).ok();
+            self.nginx.wait().ok();
+        }
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.end(Signal::TERM);
+    }
+}
