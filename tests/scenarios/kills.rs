@@ -17,8 +17,9 @@ async fn in_the_middle() -> anyhow::Result<World> {
     options.interval_divisor = unhurried(500);
     let world = World::start(options).await?;
     world
-        .until("checks are under way", SOON, |world| {
-            Ok(world.reader()?.counts()?.in_flight > 0 && alive(world)? > 2)
+        .until("a list stands and checks are under way", SOON, |world| {
+            let stands = world.path("public/nodes.json").exists();
+            Ok(stands && world.reader()?.counts()?.in_flight > 0 && alive(world)? > 2)
         })
         .await?;
     Ok(world)

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::*;
 use tests::Engine;
 
-/// Room for the database and its log, with some hundred KiB to spare.
+/// Room for the database and its log, with some hundred KiB to spare, and for two sets of published files of some hosts.
 const DISK_KIB: u32 = 4096;
 
 fn with_a_disk(name: &'static str, kib: u32) -> Options {
@@ -131,7 +131,7 @@ async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Resul
     if !may_mount("own_outages::disk::a_full_disk_below_the_list_leaves_the_old_list_whole")? {
         return Ok(());
     }
-    let world = living(with_a_disk("public", 256)).await?;
+    let world = living(with_a_disk("public", DISK_KIB)).await?;
     let before = world.nodes()?;
     let fault = Fault::begin(&world, "disk of the published files full")?;
     let filled = fill(&world.path("public"))?;

@@ -55,8 +55,9 @@ async fn a_control_socket_that_is_taken_away_is_made_anew() -> anyhow::Result<()
         .await?;
     let said = complaints(&world, Role::Run);
     assert!(
-        said.iter()
-            .any(|line| line.contains("the control socket was taken away")),
+        said.iter().any(|line| {
+            line.contains("a socket was taken away") && line.contains("control.sock")
+        }),
         "{said:?}"
     );
     fault.is_borne(&world)?;

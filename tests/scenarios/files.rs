@@ -1,0 +1,240 @@
+//! The published files, read by programs that others wrote: each finds what was listed, to the letter.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use dump::{DumpError, Instance, ListedState, Moment};
+use serde_json::Value;
+use tests::Need;
+
+/// What hosts might call their software, to whoever reads the files.
+const TEXTS: [&str; 14] = [
+    "mastodon",
+    "",
+    "'",
+    "'quoted'",
+    "=HYPERLINK(\"https://evil.example\")",
+    "-1+1",
+    "@SUM(A1:A9)",
+    "a,b;c\td",
+    "\"two\"\"three\"",
+    "line\r\nline\nline\rline",
+    "<script>alert(1)</script>",
+    "Bücher 書籍 \u{202e}evil\u{200f} 🦣",
+    " blank ",
+    "\\N null NULL \\u0041",
+];
+
+fn rows() -> Vec<Instance> {
+    let long = "v".repeat(128);
+    let mut texts: Vec<Option<&str>> = TEXTS.map(Some).to_vec();
+    texts.extend([None, Some(long.as_str())]);
+    let states = [ListedState::Alive, ListedState::Dying, ListedState::Moving];
+    let pairs = texts
+        .iter()
+        .flat_map(|software| texts.iter().map(move |version| (software, version)));
+    pairs
+        .zip(states.iter().cycle())
+        .enumerate()
+        .map(|(number, ((software, version), state))| Instance {
+            host: format!("n{number:04}.example"),
+            software: software.map(str::to_owned),
+            version: version.map(str::to_owned),
+            state: *state,
+            first_seen: Moment::from_milliseconds(1_700_000_000_000),
+            last_alive: Moment::from_milliseconds(
+                1_700_000_000_000 + 1000 * i64::try_from(number).unwrap_or(0),
+            ),
+        })
+        .collect()
+}
+
+/// A folder with a published set, where there are the programs to read it.
+fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
+    for program in programs {
+        let found = Command::new(program).arg("--version").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            tests::skip(
+                Need::Programs,
+                &format!("no `{program}` here: apt-get install jq sqlite3 python3 zstd gzip"),
+            );
+            return Ok(None);
+        }
+    }
+    let folder = tempfile::tempdir()?;
+    let draft = dump::write(
+        folder.path(),
+        Moment::from_milliseconds(1_795_000_000_000),
+        |row| rows().iter().try_for_each(row),
+    );
+    draft.map_err(|error: DumpError| error)?.seal()?.publish()?;
+    Ok(Some(folder))
+}
+
+/// What a program prints, in the folder of the files.
+fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(folder.join("data"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| program.to_owned())?;
+    child.stdin.take().context("a pipe")?.write_all(input)?;
+    let output = child.wait_with_output()?;
+    ensure!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        output.status
+    );
+    Ok(output.stdout)
+}
+
+fn expected() -> Vec<Value> {
+    rows()
+        .iter()
+        .map(|row| serde_json::to_value(row).expect("a row is JSON"))
+        .collect()
+}
+
+fn parsed(json: &[u8]) -> anyhow::Result<Vec<Value>> {
+    serde_json::from_slice(json).with_context(|| String::from_utf8_lossy(json).into_owned())
+}
+
+#[test]
+fn jq_reads_every_json_file() -> anyhow::Result<()> {
+    let Some(folder) = published(&["jq"])? else {
+        return Ok(());
+    };
+    let jq = |arguments: &[&str]| said(folder.path(), "jq", arguments, b"");
+    assert_eq!(parsed(&jq(&["-s", ".", "instances.ndjson"])?)?, expected());
+    let names: Vec<_> = expected().iter().map(|row| row["host"].clone()).collect();
+    assert_eq!(parsed(&jq(&[".", "nodes.json"])?)?, names);
+    assert_eq!(parsed(&jq(&[".", "../nodes.json"])?)?, names);
+    let counted = jq(&[
+        "([.software[].instances] | add) + .other_software.instances",
+        "software.json",
+    ])?;
+    assert_eq!(String::from_utf8(counted)?.trim(), names.len().to_string());
+    Ok(())
+}
+
+/// The index is enough for `sha256sum` to tell that a mirror has all files whole.
+#[test]
+fn sha256sum_finds_every_file_as_the_index_says() -> anyhow::Result<()> {
+    let Some(folder) = published(&["jq", "sha256sum"])? else {
+        return Ok(());
+    };
+    let sums = said(
+        folder.path(),
+        "jq",
+        &["-r", ".files[] | \"\\(.sha256)  \\(.name)\"", "index.json"],
+        b"",
+    )?;
+    let checked = said(folder.path(), "sha256sum", &["--check", "--strict"], &sums)?;
+    assert_eq!(String::from_utf8(checked)?.lines().count(), 5 * 3 + 5);
+    Ok(())
+}
+
+#[test]
+fn gzip_and_zstd_unpack_what_lies_beside_it() -> anyhow::Result<()> {
+    let Some(folder) = published(&["gzip", "zstd"])? else {
+        return Ok(());
+    };
+    for name in [
+        "nodes.json",
+        "instances.ndjson",
+        "instances.csv",
+        "instances.sqlite",
+        "software.json",
+        "index.json",
+    ] {
+        let plain = std::fs::read(folder.path().join("data").join(name))?;
+        for (program, end) in [("gzip", "gz"), ("zstd", "zst")] {
+            let packed = format!("{name}.{end}");
+            assert!(
+                said(folder.path(), program, &["-dc", &packed], b"")? == plain,
+                "{packed}"
+            );
+            said(folder.path(), program, &["-tq", &packed], b"")?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<()> {
+    let Some(folder) = published(&["sqlite3"])? else {
+        return Ok(());
+    };
+    let ask = |sql: &str| {
+        said(
+            folder.path(),
+            "sqlite3",
+            &["-readonly", "instances.sqlite", sql],
+            b"",
+        )
+    };
+    let columns = "json_object('host', host, 'software', software, 'version', version, 'state', state, 'first_seen', first_seen, 'last_alive', last_alive)";
+    let found = ask(&format!(
+        "SELECT json_group_array(json({columns})) FROM (SELECT * FROM instances ORDER BY host)"
+    ))?;
+    assert_eq!(parsed(&found)?, expected());
+    assert_eq!(
+        String::from_utf8(ask("PRAGMA integrity_check")?)?.trim(),
+        "ok"
+    );
+    let tables = ask("SELECT group_concat(name) FROM sqlite_schema WHERE type = 'table'")?;
+    assert_eq!(String::from_utf8(tables)?.trim(), "instances");
+    let plan = ask("EXPLAIN QUERY PLAN SELECT host FROM instances WHERE software = 'mastodon'")?;
+    assert!(String::from_utf8(plan)?.contains("instances_software"));
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("data"))?
+        .filter_map(Result::ok)
+        .map(|entry| entry.file_name())
+        .collect();
+    assert!(
+        !left
+            .iter()
+            .any(|name| name.to_string_lossy().contains("sqlite-")),
+        "{left:?}"
+    );
+    Ok(())
+}
+
+/// By the rule that docs/data.md has, in its words.
+const PYTHON_CSV: &str = "
+import csv, io, json, re, sys
+with open('instances.csv', 'rb') as file:
+    rows = []
+    for row in csv.DictReader(io.TextIOWrapper(file, 'utf-8', newline='')):
+        row = {name: re.sub(r\"(^|[;\\t\\r\\n])'\", r\"\\1\", field) if field else None for name, field in row.items()}
+        rows.append(row)
+json.dump(rows, sys.stdout)
+";
+
+const PYTHON_SQLITE: &str = "
+import json, sqlite3, sys
+census = sqlite3.connect('file:instances.sqlite?immutable=1', uri=True)
+census.row_factory = sqlite3.Row
+json.dump([dict(row) for row in census.execute('SELECT * FROM instances ORDER BY host')], sys.stdout)
+";
+
+const PYTHON_NDJSON: &str = "
+import gzip, json, sys
+with open('instances.ndjson.gz', 'rb') as answer:
+    json.dump([json.loads(line) for line in gzip.open(answer, 'rt', encoding='utf-8')], sys.stdout)
+";
+
+#[test]
+fn python_reads_rows_from_every_format() -> anyhow::Result<()> {
+    let Some(folder) = published(&["python3"])? else {
+        return Ok(());
+    };
+    for script in [PYTHON_CSV, PYTHON_SQLITE, PYTHON_NDJSON] {
+        let found = said(folder.path(), "python3", &["-c", script], b"")?;
+        assert_eq!(parsed(&found)?, expected(), "{script}");
+    }
+    Ok(())
+}

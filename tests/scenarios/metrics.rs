@@ -1,0 +1,217 @@
+//! What Prometheus is told: it moves with what happens, and Prometheus's own tool has nothing to say of it, nor of what we wrote for it.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use orchestrator::metrics::table::ALL;
+use tests::{Need, Options, Role, World};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// An answer of the socket: its head and its body.
+fn asked(socket: &Path, request: &str) -> anyhow::Result<(String, String)> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(SOON))?;
+    write!(stream, "{request} HTTP/1.1\r\nhost: metrics\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("a head")?;
+    Ok((head.to_owned(), body.to_owned()))
+}
+
+/// Each sample by its name and labels.
+fn samples(page: &str) -> BTreeMap<String, f64> {
+    page.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
+        .collect()
+}
+
+fn scraped(socket: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+    let (head, page) = asked(socket, "GET /metrics")?;
+    ensure!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    Ok(samples(&page))
+}
+
+async fn world(seeds: &[&str]) -> anyhow::Result<(World, PathBuf)> {
+    let mut world = World::prepare(Options::new(seeds)).await?;
+    let socket = world.path("sockets/metrics.sock");
+    world.set("metrics_socket", &socket.display().to_string());
+    for role in [Role::Gateway, Role::Launcher, Role::Run] {
+        world.begin(role).await?;
+    }
+    Ok((world, socket))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::Result<()> {
+    let (world, socket) = world(&["mastodon.lab.test", "tls-expired.lab.test"]).await?;
+    let alive = "fedicensus_verdicts_total{reason=\"none\",verdict=\"alive\"}";
+    world
+        .until(
+            "one lives, one was found dead, and both are surveyed",
+            SOON,
+            |_| {
+                let found = scraped(&socket)?;
+                let counted = |series: &str| found.get(series).copied().unwrap_or(0.0);
+                Ok(counted(alive) >= 1.0
+                    && counted("fedicensus_verdicts_total{reason=\"tls\",verdict=\"dead\"}") >= 1.0
+                    && counted("fedicensus_hosts{state=\"alive\"}") >= 1.0
+                    && counted("fedicensus_dump_timestamp_seconds") > 0.0)
+            },
+        )
+        .await?;
+    let before = scraped(&socket)?;
+    let check = world.command(&["check", "mastodon.lab.test"])?;
+    ensure!(check.status.success(), "{check:?}");
+    let after = scraped(&socket)?;
+    for series in [
+        alive,
+        "fedicensus_check_duration_seconds_count{ended=\"verdict\"}",
+        "fedicensus_check_phase_duration_seconds_count{phase=\"opening\"}",
+        "fedicensus_check_phase_duration_seconds_count{phase=\"launching\"}",
+        "fedicensus_check_phase_duration_seconds_sum{phase=\"running\"}",
+        "fedicensus_gateway_opens_total",
+        "fedicensus_gateway_dials_total",
+        "fedicensus_gateway_connections_total",
+        "fedicensus_gateway_bytes_total{direction=\"down\"}",
+        "fedicensus_gateway_bytes_total{direction=\"up\"}",
+        "fedicensus_launcher_launches_total",
+        "fedicensus_last_alive_timestamp_seconds",
+    ] {
+        let (then, now) = (before.get(series), after.get(series));
+        ensure!(then < now, "{series}: {then:?}, then {now:?}");
+    }
+    for (series, value) in [
+        ("fedicensus_gateway_up", 1.0),
+        ("fedicensus_launcher_up", 1.0),
+        ("fedicensus_launcher_unfit", 0.0),
+        ("fedicensus_outage", 0.0),
+    ] {
+        assert_eq!(after.get(series), Some(&value), "{series}");
+    }
+    // The same number at both places, between two looks.
+    let lives = |found: &BTreeMap<String, f64>| found.get(alive).copied().unwrap_or(0.0);
+    let status = world.status()?["daemon"]["ended"]["alive"].as_f64();
+    let status = status.context("status counts them too")?;
+    assert!(lives(&after) <= status && status <= lives(&scraped(&socket)?));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<()> {
+    let (mut world, socket) = world(&["mastodon.lab.test"]).await?;
+    let up = |socket: &Path, part: &str| {
+        let series = format!("fedicensus_{part}_up");
+        anyhow::Ok(scraped(socket)?.get(&series) == Some(&1.0))
+    };
+    world
+        .until("all is there", SOON, |_| {
+            Ok(up(&socket, "gateway")? && up(&socket, "launcher")?)
+        })
+        .await?;
+    world.kill(Role::Gateway)?;
+    let found = scraped(&socket)?;
+    assert_eq!(found.get("fedicensus_gateway_up"), Some(&0.0));
+    assert_eq!(
+        found.get("fedicensus_gateway_dials_total"),
+        None,
+        "an old number"
+    );
+    // Nothing is due: somebody has to run into it.
+    world.command(&["check", "mastodon.lab.test"])?;
+    world
+        .until("the outage is told", SOON, |_| {
+            Ok(scraped(&socket)?.get("fedicensus_outage") == Some(&1.0))
+        })
+        .await?;
+    world.begin(Role::Gateway).await?;
+    world
+        .until("it is back, and the outage over", SOON, |_| {
+            Ok(up(&socket, "gateway")? && scraped(&socket)?.get("fedicensus_outage") == Some(&0.0))
+        })
+        .await?;
+    // One that is there and does not answer.
+    world.freeze(Role::Launcher)?;
+    let told = up(&socket, "launcher");
+    world.thaw(Role::Launcher)?;
+    assert!(!told?, "it hangs");
+    Ok(())
+}
+
+/// The tool of Prometheus, if it is there.
+fn promtool(arguments: &[&str]) -> Option<Command> {
+    let there = Command::new("promtool").arg("--version").output().is_ok();
+    if !there {
+        tests::skip(
+            Need::Programs,
+            "no promtool (Debian: apt-get install --no-install-recommends prometheus)",
+        );
+        return None;
+    }
+    let mut command = Command::new("promtool");
+    command.args(arguments);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/prometheus");
+    command.current_dir(root);
+    Some(command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prometheus_has_nothing_to_say_of_what_it_is_told() -> anyhow::Result<()> {
+    let Some(mut promtool) = promtool(&["check", "metrics"]) else {
+        return Ok(());
+    };
+    let (world, socket) = world(&["mastodon.lab.test"]).await?;
+    let mut whole = String::new();
+    world
+        .until("all is told", SOON, |_| {
+            let (_, page) = asked(&socket, "GET /metrics")?;
+            let told = |name: &str| page.contains(&format!("\n# TYPE {name} "));
+            let missing: Vec<_> = ALL
+                .iter()
+                .map(|metric| metric.name)
+                .filter(|name| !told(name) && !page.starts_with(&format!("# HELP {name} ")))
+                .collect();
+            ensure!(missing.is_empty(), "not told: {missing:?}");
+            whole = page;
+            Ok(true)
+        })
+        .await?;
+    let mut child = promtool
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    child
+        .stdin
+        .take()
+        .context("its input")?
+        .write_all(whole.as_bytes())?;
+    let said = child.wait_with_output()?;
+    let words = String::from_utf8_lossy(&said.stderr) + String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success() && words.is_empty(), "{words}");
+    Ok(())
+}
+
+#[test]
+fn prometheus_takes_the_rules_and_each_alert_fires_when_it_should() -> anyhow::Result<()> {
+    for arguments in [
+        &["check", "rules", "alerts.yml"][..],
+        &["check", "config", "prometheus.yml"],
+        &["test", "rules", "alerts.test.yml", "alerts.days.test.yml"],
+    ] {
+        let Some(mut promtool) = promtool(arguments) else {
+            return Ok(());
+        };
+        let said = promtool.output()?;
+        let words = String::from_utf8_lossy(&said.stderr) + String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success(), "{arguments:?}: {words}");
+    }
+    Ok(())
+}

@@ -1,0 +1,436 @@
+//! The pages of a running census, served by nginx with our configuration and looked at by a browser.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use census::state::StateName;
+use lab::crowd::Crowd;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tests::{Need, Options, Role, Web, World};
+
+/// Longer than other stories wait: a browser and other stories run beside this one.
+const SOON: Duration = Duration::from_secs(300);
+
+/// A day in fifteen seconds and a week in a hundred: who begins to fail is not dead before that is published.
+const DIVISOR: u32 = 6000;
+
+/// Failures count when others have lived close by.
+const CROWD: u32 = 10;
+
+/// Lives, and opts out later.
+const LEAVER: &str = "pleroma.lab.test";
+/// Lives, and is denied by the operator later.
+const DENIED: &str = "misskey.lab.test";
+/// Lives twice, then fails.
+const DYING: &str = "dying.lab.test";
+/// Lives twice, then redirects.
+const MOVING: &str = "moving.lab.test";
+/// Has never lived, and comes in late, so that it is not dead before the others fail.
+const BARREN: &str = "no-nodeinfo.lab.test";
+/// The same.
+const GONE: &str = "gone.lab.test";
+/// Three names that `junk.lab.test` has below a domain that has room for one.
+const CROWDED: [&str; 3] = [
+    "at.lab-junk.test",
+    "dot.lab-junk.test",
+    "handle.lab-junk.test",
+];
+/// Names below one domain, of which one a day is asked until somebody looks at it.
+const HELD: u32 = 31;
+const UNKNOWN: &str = "never-heard-of.lab.test";
+
+/// Hosts, the state that they come to, and how the answer begins.
+const ANSWERS: [(&str, StateName, &str); 10] = [
+    (
+        "mastodon.lab.test",
+        StateName::Alive,
+        "It is listed: it lives.",
+    ),
+    (DYING, StateName::Dying, "It is listed still: it lived"),
+    (MOVING, StateName::Moving, "It is listed: it redirects"),
+    (
+        BARREN,
+        StateName::Dying,
+        "It is not listed: none of its checks",
+    ),
+    (
+        GONE,
+        StateName::Dying,
+        "It is not listed: it answered 410 Gone",
+    ),
+    (
+        "refuses-403.lab.test",
+        StateName::Discovered,
+        "It is not listed: somebody is there, who",
+    ),
+    (
+        "robots-all.lab.test",
+        StateName::OptedOut,
+        "It is not listed: its robots.txt",
+    ),
+    (
+        LEAVER,
+        StateName::OptedOut,
+        "It is not listed: its owner asked",
+    ),
+    (
+        "pleroma-private.lab.test",
+        StateName::Alive,
+        "It is not listed: it asks to be left out",
+    ),
+    (
+        DENIED,
+        StateName::Alive,
+        "It is not listed: the operator of this census does not let it in",
+    ),
+];
+
+/// What becomes of three of them.
+const LATER: [(&str, StateName, &str); 3] = [
+    (
+        DYING,
+        StateName::Dead,
+        "It is not listed: it has not answered as an instance for too long.",
+    ),
+    (
+        MOVING,
+        StateName::Moved,
+        "It is not listed: it has redirected to another host for over a week.",
+    ),
+    (
+        GONE,
+        StateName::Parked,
+        "It is not listed: its name was valid once",
+    ),
+];
+
+/// Programs by which a reader looks at the pages; none where one is missing.
+fn programs() -> Option<()> {
+    for program in ["nginx", "chromium", "node", "sqlite3"] {
+        let found = Command::new("sh")
+            .args(["-c", &format!("command -v {program}")])
+            .output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            let why =
+                format!("no `{program}` here: apt-get install nginx-light chromium nodejs sqlite3");
+            tests::skip(Need::Programs, &why);
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("scenarios/site")
+        .join(name)
+}
+
+/// The file of axe-core; none where nobody has put it.
+fn axe() -> Option<PathBuf> {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
+    if file.exists() {
+        return Some(file);
+    }
+    let why = format!(
+        "no accessibility checker: python3 tests/scenarios/site/fetch_axe.py {}",
+        file.display()
+    );
+    tests::skip(Need::Programs, &why);
+    None
+}
+
+/// What the browser found: on `pages`, or of `answers` alone. Its screenshots stay in the target folder, `tmp/pictures`.
+fn looked_at(web: &Web, what: &str, asked: &[&str]) -> anyhow::Result<Value> {
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("pictures")
+        .join(what);
+    std::fs::create_dir_all(&pictures)?;
+    let profile = tempfile::tempdir()?;
+    let axe = axe().unwrap_or_default();
+    let output = Command::new("node")
+        .arg(script("browser.mjs"))
+        .args(["chromium", web.address()])
+        .args([profile.path(), &pictures, &axe])
+        .arg(what)
+        .args(asked)
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let found: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(found["troubles"], serde_json::json!([]));
+    for (page, said) in found["accessibility"].as_object().context("by page")? {
+        assert_eq!(said["violations"], serde_json::json!([]), "{page}");
+        // It did look.
+        assert!(said["rulesPassed"].as_u64() > Some(10), "{page}: {said}");
+    }
+    Ok(found)
+}
+
+/// A host's answer begins so, and the server did not learn its name: a digit of its hash is all that went out.
+fn assert_told(found: &Value, host: &str, says: &str) {
+    let told = &found["why"][host];
+    let told_why = told["answer-why"].as_str().unwrap_or_default();
+    assert!(told_why.starts_with(says), "{host}: {told}");
+    let hash = hex::encode(Sha256::digest(host));
+    let shard = format!("/why/{}.json", hash.split_at(1).0);
+    let mut requests: Vec<&str> = told["requests"]
+        .as_array()
+        .map(|requests| requests.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    // The browser asks for that when it has the time.
+    requests.retain(|path| *path != "/icon.svg");
+    assert_eq!(requests, ["/why/index.json", shard.as_str()], "{told}");
+}
+
+/// Paths of the files that hold this text, packed or not.
+fn files_with(public: &Path, text: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = vec![public.to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path)?;
+            let mut plain = Vec::new();
+            match path.extension().and_then(std::ffi::OsStr::to_str) {
+                Some("gz") => {
+                    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
+                }
+                Some("zst") => plain = zstd::decode_all(bytes.as_slice())?,
+                Some(_) | None => plain = bytes,
+            }
+            if String::from_utf8_lossy(&plain).contains(text) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Status, headers and body of an answer to a GET with these further header lines.
+fn get(web: &Web, path: &str, headers: &str) -> anyhow::Result<(u16, String, Vec<u8>)> {
+    let place = web.address().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(place)?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n{headers}\r\n"
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let end = answer
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .context("no headers")?;
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8(answer)?;
+    let status = head.split(' ').nth(1).context("no status")?.parse()?;
+    Ok((status, head, body))
+}
+
+/// Who broke off a download takes it up again, and who has the newest file is told so.
+fn assert_ranges(web: &Web, public: &Path) -> anyhow::Result<()> {
+    let path = "/data/instances.ndjson";
+    let whole = std::fs::read(public.join("data/instances.ndjson"))?;
+    let (status, head, body) = get(web, path, "Range: bytes=10-19\r\n")?;
+    assert_eq!((status, body.as_slice()), (206, &whole[10..20]), "{head}");
+    let tag = head
+        .lines()
+        .find_map(|line| line.strip_prefix("ETag: "))
+        .context("no ETag")?;
+    let (status, head, body) = get(
+        web,
+        path,
+        &format!("Range: bytes=10-\r\nIf-Range: {tag}\r\n"),
+    )?;
+    assert_eq!((status, body.as_slice()), (206, &whole[10..]), "{head}");
+    // Of another set than the one that was begun, nothing is put behind it.
+    let (status, head, body) = get(web, path, "Range: bytes=10-\r\nIf-Range: \"other\"\r\n")?;
+    assert_eq!((status, body.as_slice()), (200, whole.as_slice()), "{head}");
+    let (status, ..) = get(web, path, &format!("If-None-Match: {tag}\r\n"))?;
+    assert_eq!(status, 304);
+    Ok(())
+}
+
+/// Who asks for more than a person or a mirror would is told to slow down, and the others are served.
+fn assert_limit(web: &Web) -> anyhow::Result<()> {
+    let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
+    for _ in 0..1000 {
+        let (status, ..) = get(web, "/robots.txt", "")?;
+        *statuses.entry(status).or_default() += 1;
+        if status == 429 {
+            break;
+        }
+    }
+    assert_eq!(statuses.get(&429), Some(&1), "{statuses:?}");
+    let (status, ..) = get(web, "/health", "")?;
+    assert_eq!(status, 200, "whoever watches the server is not counted");
+    Ok(())
+}
+
+async fn until_states(world: &World, wanted: &[(&str, StateName)]) -> anyhow::Result<()> {
+    world
+        .until("all are in their states", SOON, |world| {
+            for (host, state) in wanted {
+                let found = world.host(host)?.map(|stored| stored.record.state.name());
+                if found != Some(*state) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+        .await
+}
+
+fn held() -> impl Iterator<Item = String> {
+    (0..HELD).map(|number| format!("h{number}.held-farm.test"))
+}
+
+/// A census in which every host of [`ANSWERS`] has come to its state, stopped right after it published that. `files` holds its rules.
+async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
+    let (rules, deny) = (files.join("rules"), files.join("deny"));
+    std::fs::write(&rules, "domain lab-junk.test 1\ndomain test 1000\n")?;
+    std::fs::write(&deny, "")?;
+    let late = [BARREN, GONE];
+    let early = ANSWERS
+        .iter()
+        .map(|(host, ..)| *host)
+        .filter(|host| !late.contains(host));
+    let mut options = Options::new(&["junk.lab.test"]);
+    options.seeds.extend(early.map(str::to_owned));
+    options.seeds.extend(held());
+    options.seeds.extend(Crowd::new(CROWD, 1).names());
+    options.crowd = CROWD;
+    options.interval_divisor = DIVISOR;
+    options.settings = vec![
+        ("admission_rules", rules.display().to_string()),
+        ("deny_list", deny.display().to_string()),
+        ("group_threshold", HELD.saturating_sub(1).to_string()),
+    ];
+    let mut world = World::start(options).await?;
+    world
+        .until("both who leave were listed", SOON, |world| {
+            let lives = |host: &str| {
+                let stored = world.host(host)?;
+                anyhow::Ok(stored.is_some_and(|stored| stored.record.alive_count > 0))
+            };
+            Ok(lives(LEAVER)? && lives(DENIED)?)
+        })
+        .await?;
+    let public = world.path("public");
+    ensure!(world.command(&["dump", "--force"])?.status.success());
+    for name in [LEAVER, DENIED] {
+        ensure!(
+            files_with(&public, name)?.contains(&public.join("list.txt")),
+            "{name}"
+        );
+    }
+    ensure!(world.command(&["opt-out", LEAVER])?.status.success());
+    std::fs::write(&deny, format!("{DENIED} # its owner sells mail\n"))?;
+    ensure!(world.command(&["admission", "reload"])?.status.success());
+    until_states(
+        &world,
+        &[(DYING, StateName::Dying), (MOVING, StateName::Moving)],
+    )
+    .await?;
+    ensure!(world.command(&["add", BARREN, GONE])?.status.success());
+    let states = ANSWERS.map(|(host, state, _)| (host, state));
+    until_states(&world, &states).await?;
+    ensure!(world.command(&["dump", "--force"])?.status.success());
+    world.stop(Role::Run).await?;
+    until_states(&world, &states).await?;
+    Ok(world)
+}
+
+/// Hosts whose answers do not depend on themselves alone, and how they begin.
+fn others(world: &World) -> anyhow::Result<[(String, &'static str); 3]> {
+    let is_in = |name: &str| world.host(name).map(|stored| stored.is_some());
+    let mut waiting = CROWDED
+        .iter()
+        .filter(|name| matches!(is_in(name), Ok(false)));
+    let is_untouched = |name: &String| {
+        let stored = world.host(name).ok().flatten();
+        stored.is_some_and(|stored| stored.record.last_checked.is_none())
+    };
+    let held = held()
+        .find(is_untouched)
+        .context("most of them were never asked")?;
+    Ok([
+        (
+            waiting.next().context("one came in")?.to_string(),
+            "It is not listed: it was named, and had no room",
+        ),
+        (held, "It is not listed: there are more hosts below its"),
+        (UNKNOWN.to_owned(), "It is not listed: we know nothing"),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_complain_of()
+-> anyhow::Result<()> {
+    if programs().is_none() {
+        return Ok(());
+    }
+    let files = tempfile::tempdir()?;
+    let mut world = world_with_every_state(files.path()).await?;
+    let public = world.path("public");
+    let others = others(&world)?;
+    let answers: Vec<(&str, &str)> = ANSWERS
+        .iter()
+        .map(|(host, _, says)| (*host, *says))
+        .chain(others.iter().map(|(host, says)| (host.as_str(), *says)))
+        .collect();
+    // Invariant I7, on pages and in data alike.
+    for (host, says) in &answers {
+        let is_listed = says.starts_with("It is listed");
+        assert_eq!(!files_with(&public, host)?.is_empty(), is_listed, "{host}");
+    }
+    let folder = tempfile::tempdir()?;
+    let web = Web::start(folder.path(), &public).await?;
+    let asked: Vec<&str> = answers.iter().map(|(host, _)| *host).collect();
+    let found = looked_at(&web, "pages", &asked)?;
+    for (host, says) in answers {
+        assert_told(&found, host, says);
+    }
+    let list = &found["list"];
+    assert_eq!(list["isLoadedUnasked"], false);
+    assert_eq!(list["found"][0][0], list["first"][0]);
+    for (path, width) in found["narrow"].as_object().context("sizes")? {
+        assert!(width.as_u64() <= Some(320), "{path} is {width} wide");
+    }
+    assert_ranges(&web, &public)?;
+
+    // No command parks a host, and only a name that is no longer valid is.
+    let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, parked_why = 'invalid_name', due = NULL \
+                WHERE name = 'gone.lab.test'";
+    let database = world.path("data/census.db");
+    let parked = Command::new("sqlite3").arg(database).arg(park).output()?;
+    ensure!(
+        parked.status.success() && parked.stderr.is_empty(),
+        "{parked:?}"
+    );
+    world.begin(Role::Run).await?;
+    until_states(&world, &LATER.map(|(host, state, _)| (host, state))).await?;
+    ensure!(world.command(&["dump", "--force"])?.status.success());
+    world.stop(Role::Run).await?;
+    let found = looked_at(&web, "answers", &LATER.map(|(host, ..)| host))?;
+    for (host, _, says) in LATER {
+        assert_told(&found, host, says);
+        // That it died or moved is news.
+        let mut files = files_with(&public, host)?;
+        files.retain(|file| !file.starts_with(public.join("data/changes")));
+        assert_eq!(files, Vec::<PathBuf>::new(), "{host}");
+    }
+    assert_limit(&web)
+}
