@@ -33,6 +33,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Lines of a log that are shown when a condition does not come about.
 const LOG_LINES_SHOWN: usize = 15;
 
+/// How often the engine is looked at for what a killed launcher left, and how long between: thirty seconds in all, as long as a call to it may take.
+const LOOKS_MAX: u32 = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(300);
+
 /// A part that runs in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -524,7 +528,9 @@ impl Drop for World {
             child.wait().ok();
         }
         if let Engine::Socket(socket) = &self.options.engine {
-            remove_containers(socket, &self.setting("instance")).ok();
+            if let Err(error) = remove_containers(socket, &self.setting("instance")) {
+                eprintln!("{error:#}");
+            }
         }
     }
 }
@@ -535,14 +541,29 @@ fn pid(child: &Child) -> Option<rustix::process::Pid> {
         .and_then(rustix::process::Pid::from_raw)
 }
 
-/// What a launcher that was killed left behind: no other comes after it to reap.
+/// What a launcher that was killed left behind: no other comes after it to reap. What it had asked for goes on in the engine, so that containers
+/// come and go for a while: a look that finds none is asked for twice.
 fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
     let engine = EngineApi::connect(socket)?;
     let label = format!("org.fedicensus={instance}");
-    for id in engine.containers(&[&label], Listed::All)? {
-        engine.remove(&id)?;
+    let mut looks_without = 0;
+    for _ in 0..LOOKS_MAX {
+        let left = engine.containers(&[&label], Listed::All)?;
+        looks_without = if left.is_empty() {
+            looks_without + 1
+        } else {
+            0
+        };
+        if looks_without == 2 {
+            return Ok(());
+        }
+        for id in left {
+            // One that is under removal already is refused; the next look shows whether it went.
+            engine.remove(&id).ok();
+        }
+        std::thread::sleep(LOOK_PAUSE);
     }
-    Ok(())
+    bail!("containers of {instance} are left in the engine")
 }
 
 /// A program of the workspace, as built beside this test.

@@ -163,20 +163,24 @@ impl<E: Engine> Launcher<E> {
     /// may take to kill and remove one. What is left then falls to the next start's reaper.
     pub async fn keep(&self, shutdown: CancellationToken) {
         let shared = &self.shared;
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = Box::pin(keeper::keep(shared)) => {}
-        }
-        shared.ending.cancel();
-        shared.connections.close();
         let settings = &shared.settings;
         let longest = settings
             .start_timeout
             .saturating_mul(4)
             .saturating_add(settings.call_timeout.saturating_mul(4));
-        let ended = tokio::time::timeout(longest, shared.connections.wait()).await;
-        if ended.is_err() {
-            tracing::warn!("some containers could not be removed; the next start will");
+        let end = async {
+            shutdown.cancelled().await;
+            shared.ending.cancel();
+            shared.connections.close();
+            tokio::time::sleep(longest).await;
+        };
+        // The keeper is waited for too: a probe's container that is still being made when nobody waits for it any more appears after the last
+        // sweep.
+        tokio::select! {
+            () = async { tokio::join!(keeper::keep(shared), shared.connections.wait()); } => {}
+            () = end => {
+                tracing::warn!("some containers could not be removed; the next start will");
+            }
         }
         keeper::sweep_last(shared).await;
     }

@@ -47,26 +47,35 @@ pub(crate) struct Ready {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Runs until the launcher ends; never returns by itself.
+/// Runs until the launcher ends, and then to the end of a probe that is under way.
 pub(crate) async fn keep<E: Engine>(shared: &Shared<E>) {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
-    loop {
+    while !shared.ending.is_cancelled() {
         match prepare(shared, &mut reaper).await {
+            // It says what it met because it was ending.
+            _ if shared.ending.is_cancelled() => return,
             Ok(ready) => {
                 pause = shared.settings.backoff_min;
                 turn(shared, Condition::Ready(ready.clone()));
                 watch(shared, &mut reaper, &ready).await;
                 // A launch that failed sends us here; it must not make us probe in a loop.
-                tokio::time::sleep(pause).await;
+                until_ending(shared, pause).await;
             }
             Err(trouble) => {
                 turn(shared, Condition::Trouble(trouble));
-                tokio::time::sleep(pause).await;
+                until_ending(shared, pause).await;
                 pause = pause.saturating_mul(2).min(shared.settings.backoff_max);
             }
         }
     }
+}
+
+/// A pause that an end cuts short.
+async fn until_ending<E>(shared: &Shared<E>, pause: Duration) {
+    tokio::time::timeout(pause, shared.ending.cancelled())
+        .await
+        .ok();
 }
 
 /// Takes on a condition, and says so when it is another than before.
@@ -94,6 +103,24 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
 
 /// From an unknown engine to one that is fit, or the reason why it isn't.
 async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<Ready, LaunchFault> {
+    // Nothing that is let go of here leaves anything behind.
+    let (identity, base) = tokio::select! {
+        () = shared.ending.cancelled() => return Err(ending()),
+        known = survey(shared, reaper) => known?,
+    };
+    let warnings = probe(shared, identity.kind).await?;
+    Ok(Ready {
+        identity,
+        base,
+        warnings,
+    })
+}
+
+/// What has to be known and cleared away before the probe.
+async fn survey<E: Engine>(
+    shared: &Shared<E>,
+    reaper: &mut Reaper,
+) -> Result<(Identity, EgressBase), LaunchFault> {
     let (engine, settings) = (&shared.engine, &shared.settings);
     let call_timeout = settings.call_timeout;
     // No small call on Podman, which answers only when it has had the lock of every container, those among them that are being started or removed.
@@ -109,12 +136,7 @@ async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<R
         return Err(image_missing(&settings.image));
     }
     let base = egress_base(engine, settings, &identity).await?;
-    let warnings = probe(shared, identity.kind).await?;
-    Ok(Ready {
-        identity,
-        base,
-        warnings,
-    })
+    Ok((identity, base))
 }
 
 /// Sweeps and sees whether the engine is still the one that was probed; returns when that has to be found out anew.
@@ -122,6 +144,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
     let settings = &shared.settings;
     loop {
         tokio::select! {
+            () = shared.ending.cancelled() => return,
             () = shared.nudge.notified() => return,
             () = tokio::time::sleep(settings.sweep_interval) => {}
         }
@@ -133,7 +156,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
     }
 }
 
-/// At an orderly end: a probe that was under way leaves its container, and nobody may come after us.
+/// At an orderly end, for what could not be removed before: nobody may come after us.
 pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
         tracing::debug!(

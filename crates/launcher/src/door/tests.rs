@@ -190,6 +190,22 @@ async fn shutdown_ends_all_checks_and_waits_for_their_removal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_that_is_being_made_at_the_shutdown_is_waited_for_and_removed() {
+    let creation = ["version", "list", "image", "volume"].len();
+    let running = launcher(Script::Silent, |engine, _| {
+        engine.go_wrong(creation, Mishap::Slow);
+    });
+    let engine = &running.launcher.shared.engine;
+    while engine.calls().last() != Some(&"create") {
+        tokio::task::yield_now().await;
+    }
+    running.shutdown.cancel();
+    running.keeping.await.unwrap();
+    assert!(engine.calls().contains(&"remove"), "{:?}", engine.calls());
+    assert!(engine.names().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_are_bounded_in_length_and_time() {
     let running = launcher(Script::Print(0), |_, _| {});
     let answer = async |bytes: Vec<u8>| {

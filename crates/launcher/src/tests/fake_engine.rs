@@ -41,6 +41,8 @@ pub(crate) enum Mishap {
     Down,
     Refused,
     Hang,
+    /// It takes some seconds.
+    Slow,
 }
 
 /// The report of a container that is confined as it should be.
@@ -209,6 +211,10 @@ impl FakeEngine {
             Some(Mishap::Down) => Err(EngineError::Down { call, source }),
             Some(Mishap::Refused) => Err(EngineError::Refused { call, source }),
             Some(Mishap::Hang) => std::future::pending().await,
+            Some(Mishap::Slow) => {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                Ok(())
+            }
         }
     }
 
