@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use launcher::engine::{
-    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
+    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
 use launcher::spec::{EgressMount, Spec};
 use protocol::ProbeReport;
@@ -211,12 +211,6 @@ impl Engine for ProcessEngine {
             .await
             .map_err(|error| refused("wait", error))?;
         code.ok_or_else(|| refused("wait", "no exit code"))
-    }
-
-    async fn inspect(&self, _id: &ContainerId) -> Result<Inspection, EngineError> {
-        Ok(Inspection {
-            out_of_memory: None,
-        })
     }
 
     async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {

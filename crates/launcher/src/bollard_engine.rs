@@ -19,9 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::attach::attach;
-use crate::engine::{
-    ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
-};
+use crate::engine::{ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output};
 use crate::podman;
 use crate::spec::{Spec, create_body};
 use crate::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
@@ -109,19 +107,6 @@ struct Summary {
     labels: Option<HashMap<String, String>>,
 }
 
-/// What we want to know of a container that has ended; nothing of its state by name either.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Inspected {
-    state: Option<InspectedState>,
-}
-
-#[derive(Debug, Deserialize)]
-struct InspectedState {
-    #[serde(rename = "OOMKilled")]
-    oom_killed: Option<bool>,
-}
-
 impl Engine for BollardEngine {
     async fn identify(&self) -> Result<Identity, EngineError> {
         self.connect().await
@@ -195,15 +180,6 @@ impl Engine for BollardEngine {
         let connected = self.connected("wait")?;
         let mut answers = Box::pin(connected.docker.wait_container(&id.0, Some(options)));
         exit_code(answers.next().await)
-    }
-
-    async fn inspect(&self, id: &ContainerId) -> Result<Inspection, EngineError> {
-        self.connected("inspect")?;
-        let path = format!("/containers/{id}/json");
-        let found: Inspected = self.told("inspect", &path).await?;
-        Ok(Inspection {
-            out_of_memory: found.state.and_then(|state| state.oom_killed),
-        })
     }
 
     async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {

@@ -21,7 +21,7 @@ pub type Output = Pin<Box<dyn Stream<Item = Result<Chunk, EngineError>> + Send>>
 
 /// A container engine.
 ///
-/// A container's life is `create`, `attach`, `start`, `wait`, `inspect`, `remove`, in this order; `kill` may come after `start`, and the
+/// A container's life is `create`, `attach`, `start`, `wait`, `remove`, in this order; `kill` may come after `start`, and the
 /// [`Output`] has been dropped by then, because both engines hang in a kill while an attached stream is held and not read.
 pub trait Engine: Send + Sync + 'static {
     /// Connects if need be, and says who the engine is. The launcher calls it first, and again after each failure.
@@ -47,12 +47,6 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The exit code of a container that was started, once it has ended; at once when it has.
     fn wait(&self, id: &ContainerId) -> impl Future<Output = Result<i64, EngineError>> + Send;
-
-    /// What only the engine knows about a container that has ended.
-    fn inspect(
-        &self,
-        id: &ContainerId,
-    ) -> impl Future<Output = Result<Inspection, EngineError>> + Send;
 
     /// Sends SIGKILL.
     fn kill(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
@@ -120,13 +114,6 @@ pub enum Chunk {
     Stdout(Bytes),
     /// On stderr.
     Stderr(Bytes),
-}
-
-/// What an engine knows about a container that has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Inspection {
-    /// The kernel killed it for its memory; `None` when the engine can't tell.
-    pub out_of_memory: Option<bool>,
 }
 
 /// A container in a list.

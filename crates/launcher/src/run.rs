@@ -1,4 +1,4 @@
-//! One container's life: create → attach → start → stream → wait → inspect (invariant I4). Its removal is the caller's, after the report.
+//! One container's life: create → attach → start → stream → wait (invariant I4). Its removal is the caller's, after the report.
 //!
 //! In: a [`Spec`], the signals that may end it early, the reader of its output. Out: an [`Outcome`]. Nothing here waits without a bound: the
 //! calls have the settings' time-outs, and from the start on the deadline stands over reading, writing and waiting alike, so that neither a
@@ -95,7 +95,8 @@ pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Outcome::End(End {
         exit_code,
-        out_of_memory: out_of_memory(engine, settings, &id, exit_code, killed).await,
+        // A check is one process: the kernel kills it for its memory by this signal or not at all. The engine's own flag says no more.
+        out_of_memory: exit_code == EXIT_CODE_KILLED && killed.is_none(),
         killed,
         millis,
     })
@@ -233,25 +234,6 @@ async fn kill<E: Engine>(
         tracing::debug!(container = %id, error = %fault(&error).message, "the kill failed");
     }
     bounded("wait", settings.call_timeout, engine.wait(id)).await
-}
-
-async fn out_of_memory<E: Engine>(
-    engine: &E,
-    settings: &Settings,
-    id: &ContainerId,
-    exit_code: i64,
-    killed: Option<Killed>,
-) -> bool {
-    let inspected = bounded("inspect", settings.call_timeout, engine.inspect(id)).await;
-    let flagged = match inspected {
-        Ok(inspection) => inspection.out_of_memory == Some(true),
-        Err(error) => {
-            // No reason to throw away a check that has run: the exit code tells nearly as much.
-            tracing::warn!(container = %id, error = %fault(&error).message, "not inspected");
-            false
-        }
-    };
-    flagged || (exit_code == EXIT_CODE_KILLED && killed.is_none())
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Settings {
     pub confinement: Confinement,
     /// Value of the label `org.fedicensus`: installations that share an engine need different ones, or they reap each other's checks.
     pub instance: String,
-    /// Longest wait for the answer to a small call: inspect, kill, list, and for the exit code after a kill.
+    /// Longest wait for the answer to a small call: kill, list, and for the exit code after a kill.
     pub call_timeout: Duration,
     /// Longest wait for each of version, create, attach, start and remove. A rootless engine on a slow disk took 4 s.
     pub start_timeout: Duration,
@@ -76,13 +76,13 @@ impl Settings {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame: create, attach, start, the life, then kill, wait, inspect and the
-    /// writing of the last frame. A client that has waited longer has a launcher that does not work.
+    /// Longest time from a launch request to its `End` or `Fault` frame: create, attach, start, the life, then kill, wait and the writing of
+    /// the last frame. A client that has waited longer has a launcher that does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
             .saturating_mul(3)
             .saturating_add(self.life_max())
-            .saturating_add(self.call_timeout.saturating_mul(4))
+            .saturating_add(self.call_timeout.saturating_mul(3))
             .saturating_add(crate::door::STARTING_WAIT_MAX)
     }
 }

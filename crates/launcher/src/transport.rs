@@ -23,8 +23,7 @@ use thiserror::Error as ThisError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Longest answer to a call about one thing, head and body. The longest known are the inspections of containers, some 10 KiB and a seccomp
-/// profile of as much.
+/// Longest answer to a call about one thing, head and body. The longest known are under 10 KiB.
 pub(crate) const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Longest answer that lists containers or volumes: over four thousand, at 1 to 4 KiB each.

@@ -381,8 +381,8 @@ async fn a_removal_that_fails_is_made_up_for_by_the_sweep() {
     let running = launcher(Script::Print(0), |_, _| {});
     assert_eq!(kind(&mut running.launch(1).await).await, None);
     running.containers(0).await;
-    // create, attach, start, wait, inspect, remove.
-    running.launcher.shared.engine.go_wrong(5, Mishap::Refused);
+    // create, attach, start, wait, remove.
+    running.launcher.shared.engine.go_wrong(4, Mishap::Refused);
     assert_eq!(kind(&mut running.launch(2).await).await, None);
     running.containers(1).await;
     tokio::time::sleep(Duration::from_secs(130)).await;

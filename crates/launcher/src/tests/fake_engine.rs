@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::watch;
 
 use crate::engine::{
-    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Inspection, Listed, Output,
+    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
 use crate::seccomp::MARK;
 use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
@@ -334,11 +334,6 @@ impl Engine for FakeEngine {
         let mut ended = self.with(id, |fake| fake.ended.subscribe())?;
         let code = ended.wait_for(Option::is_some).await;
         Ok(code.ok().and_then(|code| *code).unwrap_or(-1))
-    }
-
-    async fn inspect(&self, _id: &ContainerId) -> Result<Inspection, EngineError> {
-        self.call("inspect").await?;
-        Ok(Inspection::default())
     }
 
     async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {

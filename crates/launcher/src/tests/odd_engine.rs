@@ -30,7 +30,6 @@ pub(crate) enum Call {
     Attach,
     Start,
     Wait,
-    Inspect,
     Kill,
     Remove,
 }
@@ -241,7 +240,6 @@ async fn request(stream: &mut UnixStream) -> Option<Request> {
         ("POST", ["containers", id, "attach"]) => (Call::Attach, *id),
         ("POST", ["containers", id, "start"]) => (Call::Start, *id),
         ("POST", ["containers", id, "wait"]) => (Call::Wait, *id),
-        ("GET", ["containers", id, "json"]) => (Call::Inspect, *id),
         ("POST", ["containers", id, "kill"]) => (Call::Kill, *id),
         ("DELETE", ["containers", id]) => (Call::Remove, *id),
         _ => panic!("no such call: {head}"),
@@ -281,15 +279,6 @@ async fn soundly(stream: &mut UnixStream, state: &Mutex<State>, request: &Reques
             Ok(container) => (200, json!({"StatusCode": container.end().await})),
             Err(refusal) => refusal,
         },
-        Call::Inspect => found().map_or_else(
-            |refusal| refusal,
-            |_| {
-                (
-                    200,
-                    json!({"State": {"Status": "exited", "OOMKilled": false}}),
-                )
-            },
-        ),
         Call::Kill => found().map_or_else(
             |refusal| refusal,
             |container| {

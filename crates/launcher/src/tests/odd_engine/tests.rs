@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// What the buffers of a socket pair hold on top.
 const SLACK_BYTES: u64 = 1024 * 1024;
 
-const CALLS: [Call; 11] = [
+const CALLS: [Call; 10] = [
     Call::Version,
     Call::List,
     Call::Image,
@@ -21,7 +21,6 @@ const CALLS: [Call; 11] = [
     Call::Attach,
     Call::Start,
     Call::Wait,
-    Call::Inspect,
     Call::Kill,
     Call::Remove,
 ];
@@ -143,7 +142,7 @@ fn expect(call: Call, mishap: Mishap, why: &str, last: &Last) {
     match (call, last) {
         // Not asked in a launch, or of no weight for its end.
         (
-            Call::Version | Call::List | Call::Image | Call::Volume | Call::Inspect | Call::Remove,
+            Call::Version | Call::List | Call::Image | Call::Volume | Call::Remove,
             Last::End(end),
         ) => assert_eq!((end.exit_code, end.killed), (7, None), "{why}"),
         (Call::Create | Call::Attach | Call::Start | Call::Wait, Last::Fault(fault)) => {
@@ -170,7 +169,7 @@ fn said(call: Call) -> Option<&'static str> {
         Call::Start => Some("start: "),
         Call::Wait => Some("wait: "),
         // Asked at the start only, or about a single container.
-        Call::Image | Call::Volume | Call::Inspect | Call::Kill | Call::Remove => None,
+        Call::Image | Call::Volume | Call::Kill | Call::Remove => None,
     }
 }
 
@@ -263,37 +262,6 @@ async fn an_engine_that_is_slow_with_every_call_still_does_its_work() {
         panic!("{last:?}");
     };
     assert_eq!((end.exit_code, end.killed), (137, Some(Killed::Deadline)));
-}
-
-/// Podman calls a container `stopped` until it has cleaned up behind it, which the API's types don't know; it knows by then what it died of.
-#[tokio::test(start_paused = true)]
-async fn a_state_that_nobody_knows_costs_no_check_and_no_place() {
-    let running = Running::new();
-    running.until_sound("before").await;
-    for (body, out_of_memory) in [
-        (
-            "{\"State\":{\"Status\":\"stopped\",\"OOMKilled\":true}}",
-            true,
-        ),
-        ("{\"State\":{\"Status\":\"\"}}", false),
-        ("{\"State\":null}", false),
-        ("[]", false),
-    ] {
-        running
-            .engine
-            .go_wrong(Call::Inspect, Mishap::Answer(200, JSON, body));
-        let last = running.check("seven").await;
-        let Last::End(end) = last else {
-            panic!("{body}: {last:?}");
-        };
-        assert_eq!(
-            (end.exit_code, end.out_of_memory, end.killed),
-            (7, out_of_memory, None),
-            "{body}"
-        );
-    }
-    running.engine.be_sound();
-    running.until_sound("after").await;
 }
 
 #[tokio::test(start_paused = true)]
