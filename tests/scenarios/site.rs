@@ -109,6 +109,10 @@ const LATER: [(&str, StateName, &str); 3] = [
     ),
 ];
 
+/// What becomes of who stands in a group that is held back, when the operator has looked at it.
+const GROUP_DENIED: &str =
+    "It is not listed: the operator of this census denies all hosts below its registered domain.";
+
 /// Programs by which a reader looks at the pages; none where one is missing.
 fn programs() -> Option<()> {
     for program in ["nginx", "chromium", "node", "sqlite3"] {
@@ -386,6 +390,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     let mut world = world_with_every_state(files.path()).await?;
     let public = world.path("public");
     let others = others(&world)?;
+    let [_, (group_member, _), _] = &others;
     let answers: Vec<(&str, &str)> = ANSWERS
         .iter()
         .map(|(host, _, says)| (*host, *says))
@@ -422,10 +427,24 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     );
     world.begin(Role::Run).await?;
     until_states(&world, &LATER.map(|(host, state, _)| (host, state))).await?;
+    let deny = [
+        "groups",
+        "deny",
+        "held-farm.test",
+        "--reason",
+        "all made up",
+    ];
+    ensure!(world.command(&deny)?.status.success());
     ensure!(world.command(&["dump", "--force"])?.status.success());
     world.stop(Role::Run).await?;
-    let found = looked_at(&web, "answers", &LATER.map(|(host, ..)| host))?;
-    for (host, _, says) in LATER {
+    let later: Vec<(&str, &str)> = LATER
+        .iter()
+        .map(|(host, _, says)| (*host, *says))
+        .chain([(group_member.as_str(), GROUP_DENIED)])
+        .collect();
+    let asked: Vec<&str> = later.iter().map(|(host, _)| *host).collect();
+    let found = looked_at(&web, "answers", &asked)?;
+    for (host, says) in later {
         assert_told(&found, host, says);
         // That it died or moved is news.
         let mut files = files_with(&public, host)?;
