@@ -4,6 +4,9 @@ import { COLUMNS, inSight, parse, search, sorted } from "./rows.js";
 
 const SEARCH_DELAY_MS = 120;
 
+// So few rows are drawn at once, in a view no taller than they are.
+const ROWS_FEW = 10;
+
 const element = (id) => document.getElementById(id);
 const grouped = (number) => number.toLocaleString("en").replaceAll(",", "\u00a0");
 
@@ -39,14 +42,17 @@ function refresh() {
   const shown = numbers.length === lines.length ? "" : `${grouped(numbers.length)} of `;
   element("list-status").textContent = `${shown}${grouped(lines.length)} instances`;
   element("list-table").setAttribute("aria-rowcount", String(numbers.length + 1));
-  element("list-view").scrollTop = 0;
+  const view = element("list-view");
+  view.classList.toggle("short", numbers.length <= ROWS_FEW);
+  view.scrollTop = 0;
   drawn = { first: -1, end: -1 };
   draw();
 }
 
 function draw() {
   const view = element("list-view");
-  const sight = inSight(view.scrollTop, view.clientHeight, rowHeight, numbers.length);
+  const height = Math.max(view.clientHeight, ROWS_FEW * rowHeight);
+  const sight = inSight(view.scrollTop, height, rowHeight, numbers.length);
   if (sight.first === drawn.first && sight.end === drawn.end) return;
   drawn = sight;
   const rows = numbers.slice(sight.first, sight.end).map((number, at) => row(lines[number], sight.first + at + 2));

@@ -13,8 +13,10 @@ pub type ByState = BTreeMap<StateName, u64>;
 /// What the pages say of the census as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// When the rows were read.
+    /// When the pages were made.
     pub made: Moment,
+    /// When the rows of the list were read: earlier, while a new one is held back.
+    pub rows_read: Moment,
     /// The user agent that every checked host reads, contact included.
     pub user_agent: String,
     /// Where to write to: a URL or a mail address.

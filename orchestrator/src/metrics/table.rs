@@ -28,7 +28,7 @@ metrics! {
     CLOCK_TROUBLE: Gauge "fedicensus_clock_trouble" [] "1 while the machine's clock is not believed.";
 
     HOSTS: Gauge "fedicensus_hosts" ["state"] "Hosts by state.";
-    HOSTS_HIDDEN: Gauge "fedicensus_hosts_hidden" [] "Hosts that ask to be left out of statistics, whatever their state.";
+    HOSTS_HIDDEN: Gauge "fedicensus_hosts_hidden" [] "Hosts that asked, when they last answered as an instance, to be left out of statistics, whatever their state.";
     HOSTS_OPTED_OUT: Gauge "fedicensus_hosts_opted_out" ["by"] "Hosts that opted out, by who said so.";
     HOSTS_DUE: Gauge "fedicensus_hosts_due" [] "Hosts whose time has come and that are not in flight.";
     OVERDUE: Gauge "fedicensus_overdue_seconds" [] "For how long the host that has waited longest has been due.";

@@ -57,7 +57,7 @@ pub(super) fn publish(
     about: &About,
 ) -> Result<(), PagesError> {
     let mut making = Making {
-        site: Site::begin(folder, facts(reader, occasion.now, about)?)?,
+        site: Site::begin(folder, facts(reader, folder, occasion.now, about)?)?,
         rows: Standing::of(folder)?,
         occasion,
     };
@@ -77,9 +77,16 @@ pub(super) fn publish(
     Ok(())
 }
 
-fn facts(reader: &Reader, now: Timestamp, about: &About) -> Result<Facts, StoreError> {
+fn facts(
+    reader: &Reader,
+    folder: &Path,
+    now: Timestamp,
+    about: &About,
+) -> Result<Facts, StoreError> {
+    let made = moment(now);
     Ok(Facts {
-        made: moment(now),
+        made,
+        rows_read: dump::standing_rows_read(folder).unwrap_or(made),
         user_agent: protocol::user_agent(env!("CARGO_PKG_VERSION"), &about.contact),
         contact: about.contact.clone(),
         address: about.address.clone(),

@@ -1,5 +1,6 @@
 //! What all pages have in common: head, navigation, foot.
 
+use dump::Moment;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::assets::CONTENT_SECURITY_POLICY;
@@ -70,13 +71,21 @@ impl Page<'_> {
 }
 
 fn foot(facts: &Facts) -> Markup {
-    let made = facts.made.to_string();
     html! {
         footer {
-            p { "As of " time datetime=(made) { (made) } ". Made anew about every six hours." }
+            p {
+                "As of " (moment(facts.made))
+                @if facts.rows_read != facts.made { ", the list as of " (moment(facts.rows_read)) }
+                ". Made anew about every six hours."
+            }
             p { "Contact: " (contact(facts)) ". Made by " a href=(SOURCE) { "Fedicensus" } ", which is free software." }
         }
     }
+}
+
+fn moment(at: Moment) -> Markup {
+    let at = at.to_string();
+    html! { time datetime=(at) { (at) } }
 }
 
 /// The contact, as a link where it is one.

@@ -53,6 +53,7 @@ fn facts(days: usize) -> Facts {
         .collect();
     Facts {
         made: Moment::from_milliseconds(MADE),
+        rows_read: Moment::from_milliseconds(MADE),
         user_agent: "Fedicensus/0.1.0 (+https://census.example/about)".to_owned(),
         contact: "https://census.example/about".to_owned(),
         address: Some("https://census.example".to_owned()),
@@ -85,6 +86,20 @@ fn published(facts: Facts, rows: impl IntoIterator<Item = Instance>) -> tempfile
 
 fn read(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+#[test]
+fn pages_that_are_newer_than_their_list_say_so() {
+    let foot = |facts| {
+        let page = read(published(facts, []).path(), "index.html");
+        page.split_once("<footer>").unwrap().1.to_owned()
+    };
+    assert!(!foot(facts(1)).contains("the list as of"));
+    let held_back = Facts {
+        rows_read: Moment::from_milliseconds(MADE - 86_400_000),
+        ..facts(1)
+    };
+    assert!(foot(held_back).contains("the list as of <time datetime=\"2026-11-17T11:06:40Z\">"));
 }
 
 #[test]

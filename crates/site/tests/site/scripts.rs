@@ -170,6 +170,7 @@ fn what_is_pasted_leads_to_its_host() {
 fn facts() -> Facts {
     Facts {
         made: Moment::from_milliseconds(1_795_000_000_000),
+        rows_read: Moment::from_milliseconds(1_795_000_000_000),
         user_agent: "Fedicensus/0.1.0 (+https://census.example)".to_owned(),
         contact: "https://census.example".to_owned(),
         address: None,
