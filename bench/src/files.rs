@@ -2,7 +2,11 @@
 //!
 //! In: nothing. Out: a table: how long a dump of many instances takes, files and pages, and the most memory and room while it is made.
 
+#[path = "files/days.rs"]
+mod days;
 mod memory;
+#[path = "files/verdicts.rs"]
+mod verdicts;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,9 +28,13 @@ use site::facts::Intake;
 use store::Store;
 
 use crate::memory::most_mb;
+use crate::verdicts::Verdicts;
 
 /// Hosts that come in, and are found alive, in one go: as many as the store takes at once.
 const AT_ONCE: u32 = 1000;
+
+/// Until all hosts are due again: the checks beside a dump are of this time.
+const LATER: Timestamp = Timestamp(NOW.0 + 2 * 24 * 60 * 60 * 1000);
 
 const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
@@ -43,6 +51,12 @@ struct Arguments {
     /// Different versions of each software
     #[arg(long, default_value_t = 40)]
     versions: u32,
+    /// Days before of which there are files with as many changes as they may hold
+    #[arg(long, default_value_t = 0)]
+    days: u16,
+    /// Verdicts a second that are written meanwhile
+    #[arg(long, default_value_t = 0)]
+    verdicts: u32,
     /// Folder that keeps the census for the next time, which then is not filled again
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -67,9 +81,20 @@ async fn main() -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "| what | measured |\n|---|---|")?;
     let mut room = 0;
-    for which in ["the first set", "the next in its place"] {
-        let published = published(&store, &public, &mut room).await?;
-        writeln!(out, "| {which} | {published} |")?;
+    let mut sets = vec!["the first set", "the next in its place"];
+    if arguments.days > 0 {
+        sets.insert(1, "the next, among files of earlier days");
+    }
+    for which in sets {
+        let mut beside = Verdicts::default();
+        let published = tokio::select! {
+            published = published(&store, &public, &mut room) => published?,
+            broken = beside.write(&store, LATER, arguments.verdicts) => match broken? {},
+        };
+        writeln!(out, "| {which} | {published}; {beside} |")?;
+        if which == "the first set" {
+            days::fill(&public, NOW, arguments.days)?;
+        }
     }
     let most = most_mb("self")?;
     writeln!(

@@ -122,6 +122,7 @@ async fn browsed(public: &Path) -> Result<Quickness> {
 fn facts(made: Moment) -> Facts {
     Facts {
         made,
+        rows_read: made,
         user_agent: "Fedicensus/0.1.0 (+https://census.example)".to_owned(),
         contact: "https://census.example".to_owned(),
         address: None,

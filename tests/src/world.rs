@@ -7,6 +7,7 @@ mod options;
 mod usage;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -527,10 +528,10 @@ impl Drop for World {
             child.kill().ok();
             child.wait().ok();
         }
-        if let Engine::Socket(socket) = &self.options.engine {
-            if let Err(error) = remove_containers(socket, &self.setting("instance")) {
-                eprintln!("{error:#}");
-            }
+        if let Engine::Socket(socket) = &self.options.engine
+            && let Err(error) = remove_containers(socket, &self.setting("instance"))
+        {
+            writeln!(std::io::stderr(), "{error:#}").ok();
         }
     }
 }

@@ -252,7 +252,7 @@ impl Section {
     ///
     /// # Errors
     /// None that a row could cause: serde's own.
-    pub(crate) fn write(&mut self, to: &mut Vec<u8>) -> serde_json::Result<()> {
+    pub fn write(&mut self, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let mut below = Vec::new();
         for change in &self.changes {
             serde_json::to_writer(&mut below, &Line::new(self.header.time, change.clone()))?;

@@ -1,0 +1,63 @@
+//! Verdicts that are written while a set is made.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use census::state::Verdict;
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::transition;
+use protocol::Private;
+use store::Store;
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    written: u32,
+    slowest: Duration,
+}
+
+impl Verdicts {
+    /// Takes a host that is due and settles it, so many times a second. One that comes late is not made up for.
+    pub(crate) async fn write(
+        &mut self,
+        store: &Store,
+        now: Timestamp,
+        a_second: u32,
+    ) -> Result<Infallible> {
+        let Some(pause) = Duration::from_secs(1).checked_div(a_second) else {
+            return std::future::pending().await;
+        };
+        let mut turn = tokio::time::interval(pause);
+        turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let writer = store.writer();
+        loop {
+            turn.tick().await;
+            let start = Instant::now();
+            let taken = writer.take_due(now, 1, vec![Jitter(0)], Calendar::REAL);
+            for one in taken.await? {
+                let alive = Verdict::Alive {
+                    software: "software-1".to_owned(),
+                    version: Some("5.0".to_owned()),
+                    private: Private::No,
+                };
+                let change = transition(&one.record, &alive, now, Jitter(0), Calendar::REAL);
+                writer.settle(change).await?;
+                self.written += 1;
+            }
+            self.slowest = self.slowest.max(start.elapsed());
+        }
+    }
+}
+
+impl fmt::Display for Verdicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { written, slowest } = self;
+        write!(
+            f,
+            "{written} verdicts beside it, the slowest took {} ms",
+            slowest.as_millis()
+        )
+    }
+}

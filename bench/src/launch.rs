@@ -1,0 +1,352 @@
+//! Where a container's time goes, and what could be left out (`bench/README.md`).
+//!
+//! In: an engine and the checker's image. Out: for each way of launching, how many containers a second and how much processor time each, at several
+//! numbers in flight, against the way in use; and how long each of the engine's answers takes.
+
+mod measure;
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
+    StartContainerOptions, WaitContainerOptionsBuilder,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use clap::Parser;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use launcher::engine::EngineKind;
+use launcher::spec::{Spec, create_body};
+use launcher::{BollardEngine, Engine as _};
+use protocol::CheckId;
+use tokio::task::JoinSet;
+
+use crate::measure::{Cost, Start, median};
+
+/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
+const INSTANCE: &str = "fedicensus-bench";
+
+/// The client's time-out for an answer, in seconds.
+const ENGINE_TIMEOUT_S: u64 = 120;
+
+/// Compares ways to launch a container that looks at its limits and ends.
+#[derive(Debug, Parser)]
+#[command(name = "bench-launch", version)]
+struct Arguments {
+    /// The engine's socket
+    #[arg(long, default_value = "/var/run/docker.sock")]
+    engine: PathBuf,
+    /// The checker's image
+    #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
+    image: String,
+    /// An image with the program `sleep`, for cells
+    #[arg(long, default_value = "localhost/fedicensus-web:latest")]
+    cell_image: String,
+    /// Containers in each run
+    #[arg(long, default_value_t = 60)]
+    containers: u32,
+    /// Runs of each way, in turns
+    #[arg(long, default_value_t = 3)]
+    runs: u32,
+    /// Containers at the same time
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
+    in_flight: Vec<usize>,
+    /// Ways to compare the one in use with
+    #[arg(long, value_enum, value_delimiter = ',')]
+    ways: Vec<Way>,
+}
+
+/// How a container is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
+enum Way {
+    /// As the launcher does it.
+    InUse,
+    /// Removed before the next one starts in its place.
+    RemovedInTurn,
+    /// In the network namespace of a cell, a container that does nothing, of which each place in flight has one.
+    Cells,
+    /// Without a list of system calls of our own.
+    EnginesProfile,
+    /// Without covers over the engine's writable folders.
+    NoCovers,
+    /// Without limits of memory, processes and CPU.
+    NoLimits,
+    /// With the engine's own interprocess namespace and its shared memory.
+    OwnIpc,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::InUse => "in use",
+            Self::RemovedInTurn => "removed in turn",
+            Self::Cells => "cells",
+            Self::EnginesProfile => "the engine's seccomp profile",
+            Self::NoCovers => "no covers",
+            Self::NoLimits => "no limits",
+            Self::OwnIpc => "IPC namespace",
+        }
+    }
+
+    fn apply(self, body: &mut ContainerCreateBody, cell: Option<&String>) -> Result<()> {
+        let host = body.host_config.as_mut().context("no host configuration")?;
+        match self {
+            Self::InUse | Self::RemovedInTurn => {}
+            Self::Cells => {
+                let cell = cell.context("no cell")?;
+                host.network_mode = Some(format!("container:{cell}"));
+                // Whoever joins a namespace has its names too, and engines refuse others.
+                (host.dns, host.dns_search) = (None, None);
+                (body.hostname, body.domainname) = (None, None);
+            }
+            Self::EnginesProfile => {
+                host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
+            }
+            Self::NoCovers => host.tmpfs = None,
+            Self::NoLimits => {
+                (host.memory, host.memory_swap) = (None, None);
+                (host.pids_limit, host.nano_cpus) = (None, None);
+            }
+            Self::OwnIpc => host.ipc_mode = Some("private".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// Seconds that each of the engine's answers took, one after the other.
+type Laps = HashMap<&'static str, Vec<f64>>;
+
+struct Bench {
+    docker: Docker,
+    kind: EngineKind,
+    settings: launcher::Settings,
+    next: AtomicU32,
+    laps: Mutex<Laps>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let identity = BollardEngine::new(&arguments.engine).identify().await?;
+    let socket = arguments.engine.to_str().context("the socket's path")?;
+    let bench = Bench {
+        docker: Docker::connect_with_unix(socket, ENGINE_TIMEOUT_S, API_DEFAULT_VERSION)?
+            .negotiate_version()
+            .await?,
+        kind: identity.kind,
+        settings: launcher::Settings {
+            image: arguments.image.clone(),
+            instance: INSTANCE.to_owned(),
+            ..launcher::Settings::default()
+        },
+        next: AtomicU32::new(1),
+        laps: Mutex::default(),
+    };
+    let most = arguments.in_flight.iter().copied().max().unwrap_or(1);
+    let mut cells = Vec::new();
+    let outcome = async {
+        if arguments.ways.contains(&Way::Cells) {
+            for _ in 0..most {
+                cells.push(bench.cell(&arguments.cell_image).await?);
+            }
+        }
+        compare(&arguments, &bench, &cells).await
+    }
+    .await;
+    for cell in &cells {
+        bench.remove(cell).await?;
+    }
+    outcome
+}
+
+async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Result<()> {
+    let mut ways = vec![Way::InUse];
+    ways.extend(arguments.ways.iter().filter(|way| **way != Way::InUse));
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "| in flight | way | containers/s | / in use | CPU s each | / in use |\n|---|---|---|---|---|---|"
+    )?;
+    for in_flight in &arguments.in_flight {
+        let mut costs: HashMap<Way, Vec<Cost>> = HashMap::new();
+        // Once unmeasured.
+        bench.run(Way::InUse, 4, *in_flight, cells).await?;
+        bench.laps().clear();
+        for _ in 0..arguments.runs {
+            for way in &ways {
+                let start = Start::now()?;
+                bench
+                    .run(*way, arguments.containers, *in_flight, cells)
+                    .await?;
+                let cost = start.cost_of(usize::try_from(arguments.containers)?)?;
+                costs.entry(*way).or_default().push(cost);
+            }
+        }
+        let middle =
+            |way: Way, of: fn(&Cost) -> f64| median(costs.get(&way).into_iter().flatten().map(of));
+        let rate: fn(&Cost) -> f64 = |cost| cost.rate;
+        let cpu: fn(&Cost) -> f64 = |cost| cost.cpu_seconds;
+        for way in &ways {
+            writeln!(
+                out,
+                "| {in_flight} | {} | {:.2} | {:.2} | {:.3} | {:.2} |",
+                way.name(),
+                middle(*way, rate),
+                middle(*way, rate) / middle(Way::InUse, rate),
+                middle(*way, cpu),
+                middle(*way, cpu) / middle(Way::InUse, cpu),
+            )?;
+        }
+        let laps = bench.laps();
+        let mut calls: Vec<_> = laps.iter().collect();
+        calls.sort_by_key(|(call, _)| **call);
+        let calls: Vec<String> = calls
+            .into_iter()
+            .map(|(call, seconds)| {
+                format!("{call} {:.0}", median(seconds.iter().copied()) * 1000.0)
+            })
+            .collect();
+        writeln!(
+            out,
+            "| {in_flight} | in use, ms an answer | {} ||||",
+            calls.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn laps(&self) -> std::sync::MutexGuard<'_, Laps> {
+        self.laps
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Launches so many, each in a free place, and waits until the last is removed.
+    async fn run(
+        &self,
+        way: Way,
+        containers: u32,
+        in_flight: usize,
+        cells: &[String],
+    ) -> Result<()> {
+        let removals = tokio::sync::Mutex::new(JoinSet::new());
+        let places = Mutex::new((0..in_flight).collect::<Vec<usize>>());
+        let lock = || {
+            places
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
+        stream::iter(0..containers)
+            .map(|_| async {
+                let place = lock().pop().context("more in flight than places")?;
+                let id = self.launch(way, cells.get(place)).await?;
+                if way == Way::RemovedInTurn {
+                    self.remove(&id).await?;
+                } else {
+                    let docker = self.docker.clone();
+                    let removal = async move { remove(&docker, &id).await };
+                    removals.lock().await.spawn(removal);
+                }
+                lock().push(place);
+                anyhow::Ok(())
+            })
+            .buffer_unordered(in_flight)
+            .try_collect::<()>()
+            .await?;
+        while let Some(removed) = removals.lock().await.join_next().await {
+            removed??;
+        }
+        Ok(())
+    }
+
+    /// One container from its making to its end, not removed.
+    async fn launch(&self, way: Way, cell: Option<&String>) -> Result<String> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let check = CheckId::from_random(number.into());
+        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
+        way.apply(&mut body, cell)?;
+        let docker = &self.docker;
+        let mut lap = Instant::now();
+        let mut laps = Vec::new();
+        let mut took = |call: &'static str| {
+            laps.push((call, lap.elapsed().as_secs_f64()));
+            lap = Instant::now();
+        };
+        let created = docker.create_container(None::<CreateContainerOptions>, body);
+        let id = created.await?.id;
+        took("1 create");
+        let both = AttachContainerOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .stream(true);
+        let attached = docker.attach_container(&id, Some(both.build())).await?;
+        took("2 attach");
+        docker
+            .start_container(&id, None::<StartContainerOptions>)
+            .await?;
+        took("3 start");
+        let mut printed = Vec::new();
+        let mut output = attached.output;
+        while let Some(piece) = output.next().await {
+            printed.extend_from_slice(&piece?.into_bytes());
+        }
+        took("4 output");
+        let ended = WaitContainerOptionsBuilder::default().condition("not-running");
+        let mut wait = docker.wait_container(&id, Some(ended.build()));
+        let code = wait.next().await.context("no exit code")??.status_code;
+        took("5 wait");
+        ensure!(code == 0, "exit code {code}");
+        if !printed.starts_with(b"{") {
+            bail!("it printed {}", String::from_utf8_lossy(&printed));
+        }
+        if way == Way::InUse {
+            for (call, seconds) in laps {
+                self.laps().entry(call).or_default().push(seconds);
+            }
+        }
+        Ok(id)
+    }
+
+    /// A container that keeps an empty network namespace.
+    async fn cell(&self, image: &str) -> Result<String> {
+        let body = ContainerCreateBody {
+            image: Some(image.to_owned()),
+            entrypoint: Some(vec!["sleep".to_owned()]),
+            cmd: Some(vec!["infinity".to_owned()]),
+            labels: Some(HashMap::from([(
+                "org.fedicensus".to_owned(),
+                INSTANCE.to_owned(),
+            )])),
+            host_config: Some(HostConfig {
+                network_mode: Some("none".to_owned()),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        let created = self
+            .docker
+            .create_container(None::<CreateContainerOptions>, body);
+        let id = created.await?.id;
+        self.docker
+            .start_container(&id, None::<StartContainerOptions>)
+            .await?;
+        Ok(id)
+    }
+
+    async fn remove(&self, id: &str) -> Result<()> {
+        remove(&self.docker, id).await
+    }
+}
+
+async fn remove(docker: &Docker, id: &str) -> Result<()> {
+    let force = RemoveContainerOptionsBuilder::default().force(true);
+    docker.remove_container(id, Some(force.build())).await?;
+    Ok(())
+}
