@@ -4,16 +4,20 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use protocol::limits::LIST_BYTES_MAX;
 use protocol::{
     Event, Host, ListFormat, ListOrder, ListOutcome, ListPath, PeersOutcome, ProbeReport,
 };
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::server::{HOST, World, ok, parse, serve, write_list_order, write_order};
+use crate::server::{HOST, World, answer, gzip, ok, parse, serve, write_list_order, write_order};
 
 /// Memory that a check may take, all in all; its container has 64 MiB.
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;
+
+/// About what a server's record takes in the largest public lists.
+const LIST_RECORD_BYTES: usize = 700;
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fedicensus-checker"));
@@ -151,20 +155,12 @@ fn longest_list() -> String {
     list
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_longest_list_takes_little_memory() {
-    let list = longest_list();
-    assert!(list.len() <= 16 * 1024 * 1024, "{}", list.len());
-    let served = serve(World::of("mastodon").with("/api/v1/instance/peers", ok(&list)));
-    let directory = served.directory.path();
-    write_order(directory, &served.ca_pem, "ask");
-    let mut child = command(&["--egress", text(directory), HOST])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+/// What it printed, and the most memory that it held at any time.
+async fn printed_and_peak_kib(arguments: &[&str]) -> (Vec<u8>, u64) {
+    let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id().unwrap());
     let mut stdout = child.stdout.take().unwrap();
-    let mut lines = Vec::new();
+    let mut printed = Vec::new();
     let mut peak_kib = 0;
     loop {
         // Read piece by piece, so that the peak is seen while the process lives; VmHWM never falls.
@@ -177,9 +173,21 @@ async fn the_longest_list_takes_little_memory() {
         if bytes == 0 {
             break;
         }
-        lines.extend_from_slice(&piece[..bytes]);
+        printed.extend_from_slice(&piece[..bytes]);
     }
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    assert!(peak_kib > 1024, "the peak was not seen");
+    (printed, peak_kib)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_list_takes_little_memory() {
+    let list = longest_list();
+    assert!(list.len() <= 16 * 1024 * 1024, "{}", list.len());
+    let served = serve(World::of("mastodon").with("/api/v1/instance/peers", ok(&list)));
+    let directory = served.directory.path();
+    write_order(directory, &served.ca_pem, "ask");
+    let (lines, peak_kib) = printed_and_peak_kib(&["--egress", text(directory), HOST]).await;
     let outcome = served.outcome(parse(&lines));
     let (names, end) = outcome.peers();
     // Names, quotes and commas of the lines take as much as those of the list, and their frames a little more than is left.
@@ -197,6 +205,52 @@ async fn the_longest_list_takes_little_memory() {
     );
     assert!(count > 245_000, "{count}");
     assert!(lines.len() <= 16 * 1024 * 1024);
-    assert!(peak_kib > 1024, "the peak was not seen");
     assert!(peak_kib <= RESIDENT_KIB_MAX, "{peak_kib} KiB");
+}
+
+/// As large as a public list may be, in each format that is not simply cut into lines.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_public_list_takes_little_memory() {
+    let record = |number: u32| format!("h{number:07}.{}.example", "x".repeat(46));
+    let padding = "y".repeat(LIST_RECORD_BYTES - 100);
+    let json: fn(&str, &str) -> String =
+        |name, padding| format!("{{\"domain\":\"{name}\",\"more\":\"{padding}\"}},");
+    let csv: fn(&str, &str) -> String = |name, padding| format!("{name},\"{padding}\"\n");
+    for (format, head, write, foot) in [
+        (ListFormat::Json, "[", json, "0]"),
+        (ListFormat::Csv, "domain,more\n", csv, ""),
+    ] {
+        let mut list = String::from(head);
+        let mut number = 0;
+        while list.len() + 2 * LIST_RECORD_BYTES < usize::try_from(LIST_BYTES_MAX).unwrap() {
+            number += 1;
+            list.push_str(&write(&record(number), &padding));
+        }
+        list.push_str(foot);
+        let head = ["content-type: text/plain", "content-encoding: gzip"];
+        let reply = answer("200 OK", &head, &gzip(list.as_bytes()));
+        let served = serve(World::empty().with("/l", reply));
+        let directory = served.directory.path();
+        let order = ListOrder {
+            path: ListPath::parse("/l").unwrap(),
+            format,
+            names_max: 250_000,
+        };
+        write_list_order(directory, &served.ca_pem, &order);
+        let arguments = ["--egress", text(directory), "--", HOST];
+        let (lines, peak_kib) = printed_and_peak_kib(&arguments).await;
+        let events = parse(&lines);
+        let whole = |event: &Event| {
+            matches!(
+                event,
+                Event::Listed {
+                    outcome: ListOutcome::Complete,
+                    ..
+                }
+            )
+        };
+        assert!(events.iter().any(whole), "{format:?}: {:?}", events.last());
+        println!("{format:?}: {number} records, peak {peak_kib} KiB");
+        assert!(peak_kib <= RESIDENT_KIB_MAX, "{format:?}: {peak_kib} KiB");
+    }
 }
