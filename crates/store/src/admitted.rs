@@ -46,29 +46,30 @@ pub struct Remembered {
 
 pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
-const PUT_COUNTER: &str = "INSERT INTO admission_counters (window_start_s, counts, id, count) VALUES (?1, ?2, ?3, ?4) \
+pub(crate) const PUT_COUNTER: &str = "INSERT INTO admission_counters (window_start_s, counts, id, count) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (window_start_s, counts, id) DO UPDATE SET count = excluded.count";
 
-const DELETE_COUNTER: &str =
+pub(crate) const DELETE_COUNTER: &str =
     "DELETE FROM admission_counters WHERE window_start_s = ?1 AND counts = ?2 AND id = ?3";
 
 pub(crate) const DELETE_OLD: &str = "DELETE FROM admission_counters WHERE (window_start_s, counts, id) IN \
      (SELECT window_start_s, counts, id FROM admission_counters WHERE window_start_s < ?1 LIMIT ?2)";
 
-const PUT_WINDOW: &str =
+pub(crate) const PUT_WINDOW: &str =
     "UPDATE admission_state SET window_start_s = ?1 WHERE id = 1 AND window_start_s IS NOT ?1";
 
-const PUT_WAITING: &str = "INSERT INTO waiting (name, room, first_named_s, last_named_s, source, named_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+pub(crate) const PUT_WAITING: &str = "INSERT INTO waiting (name, room, first_named_s, last_named_s, source, named_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
      ON CONFLICT (name) DO UPDATE SET room = excluded.room, first_named_s = excluded.first_named_s, last_named_s = excluded.last_named_s, \
      source = excluded.source, named_by = excluded.named_by";
 
-const DELETE_WAITING: &str = "DELETE FROM waiting WHERE name = ?1";
+pub(crate) const DELETE_WAITING: &str = "DELETE FROM waiting WHERE name = ?1";
 
-const STATE: &str = "SELECT hash_key, window_start_s FROM admission_state WHERE id = 1";
+pub(crate) const STATE: &str = "SELECT hash_key, window_start_s FROM admission_state WHERE id = 1";
 
-const COUNTERS: &str = "SELECT counts, id, count FROM admission_counters WHERE window_start_s = ?1";
+pub(crate) const COUNTERS: &str =
+    "SELECT counts, id, count FROM admission_counters WHERE window_start_s = ?1";
 
-const WAITING: &str =
+pub(crate) const WAITING: &str =
     "SELECT name, room, first_named_s, last_named_s, source, named_by FROM waiting";
 
 pub(crate) const WAITER: &str =

@@ -19,23 +19,25 @@ pub const SOFTWARE_A_DAY_MAX: usize = 20;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Counts are of the last list of a day; who came and went is added up over all of them.
-const PUT: &str = "INSERT INTO days (day, others, appeared, died) VALUES (?1, ?2, ?3, ?4) \
+pub(crate) const PUT: &str = "INSERT INTO days (day, others, appeared, died) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (day) DO UPDATE SET others = excluded.others, appeared = appeared + excluded.appeared, died = died + excluded.died";
 
-const CLEAR_STATES: &str = "DELETE FROM day_states WHERE day = ?1";
-const CLEAR_SOFTWARE: &str = "DELETE FROM day_software WHERE day = ?1";
-const PUT_STATE: &str = "INSERT INTO day_states (day, state, hosts) VALUES (?1, ?2, ?3)";
-const PUT_SOFTWARE: &str =
+pub(crate) const CLEAR_STATES: &str = "DELETE FROM day_states WHERE day = ?1";
+pub(crate) const CLEAR_SOFTWARE: &str = "DELETE FROM day_software WHERE day = ?1";
+pub(crate) const PUT_STATE: &str = "INSERT INTO day_states (day, state, hosts) VALUES (?1, ?2, ?3)";
+pub(crate) const PUT_SOFTWARE: &str =
     "INSERT INTO day_software (day, place, software, hosts) VALUES (?1, ?2, ?3, ?4)";
 
 /// Counts rows and no spans of time: a clock that was a year ahead for an hour must not cost three years. The other two tables' rows go with it, by
 /// the foreign keys.
-const PRUNE: &str =
+pub(crate) const PRUNE: &str =
     "DELETE FROM days WHERE day IN (SELECT day FROM days ORDER BY day DESC LIMIT -1 OFFSET ?1)";
 
-const DAYS: &str = "SELECT day, others, appeared, died FROM days WHERE day <= ?1 ORDER BY day";
-const STATES: &str = "SELECT state, hosts FROM day_states WHERE day = ?1";
-const SOFTWARE: &str = "SELECT software, hosts FROM day_software WHERE day = ?1 ORDER BY place";
+pub(crate) const DAYS: &str =
+    "SELECT day, others, appeared, died FROM days WHERE day <= ?1 ORDER BY day";
+pub(crate) const STATES: &str = "SELECT state, hosts FROM day_states WHERE day = ?1";
+pub(crate) const SOFTWARE: &str =
+    "SELECT software, hosts FROM day_software WHERE day = ?1 ORDER BY place";
 
 /// A day's counts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,9 +17,9 @@ pub struct DumpRecord {
     pub names: u64,
 }
 
-const RECORD: &str = "INSERT INTO dumps (at, names) VALUES (?1, ?2) RETURNING id";
-const PRUNE: &str = "DELETE FROM dumps WHERE id <= ?1";
-const LAST: &str = "SELECT at, names FROM dumps ORDER BY id DESC LIMIT 1";
+pub(crate) const RECORD: &str = "INSERT INTO dumps (at, names) VALUES (?1, ?2) RETURNING id";
+pub(crate) const PRUNE: &str = "DELETE FROM dumps WHERE id <= ?1";
+pub(crate) const LAST: &str = "SELECT at, names FROM dumps ORDER BY id DESC LIMIT 1";
 
 pub(crate) fn record(connection: &Connection, dump: DumpRecord) -> Result<(), StoreError> {
     let names = i64::try_from(dump.names).unwrap_or(i64::MAX);

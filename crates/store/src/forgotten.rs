@@ -10,12 +10,12 @@ use siphasher::sip::SipHasher13;
 
 use crate::StoreError;
 
-const KEY: &str = "SELECT key FROM forgotten_key WHERE id = 1";
+pub(crate) const KEY: &str = "SELECT key FROM forgotten_key WHERE id = 1";
 pub(crate) const IS_FORGOTTEN: &str = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE hash = ?1)";
-const FORGET: &str = "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
-const REMEMBER: &str = "DELETE FROM forgotten WHERE hash = ?1";
+pub(crate) const FORGET: &str = "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
+pub(crate) const REMEMBER: &str = "DELETE FROM forgotten WHERE hash = ?1";
 /// The history goes with it, by the foreign key.
-const DELETE: &str = "DELETE FROM hosts WHERE id = ?1";
+pub(crate) const DELETE: &str = "DELETE FROM hosts WHERE id = ?1";
 
 /// Whether the name was here for a year, never lived, and was forgotten.
 pub(crate) fn is_forgotten(connection: &Connection, host: &Host) -> Result<bool, StoreError> {

@@ -4,7 +4,7 @@
 //!
 //! Only the census knows the list of public suffixes, so it hands in the rule for names; a portion of hosts is grouped by one request.
 
-mod decide;
+pub(crate) mod decide;
 pub(crate) mod wildcard;
 
 use std::sync::Arc;
@@ -73,15 +73,16 @@ pub(crate) const UNGROUPED: &str = "SELECT id, name, NULL FROM hosts INDEXED BY 
 
 pub(crate) const AGAIN: &str = "SELECT id, name, (SELECT domain FROM groups WHERE groups.id = group_id) FROM hosts WHERE id > ?1 ORDER BY id LIMIT ?2";
 
-const MAKE: &str = "INSERT INTO groups (domain) VALUES (?1) ON CONFLICT (domain) DO NOTHING";
+pub(crate) const MAKE: &str =
+    "INSERT INTO groups (domain) VALUES (?1) ON CONFLICT (domain) DO NOTHING";
 
-const JOIN: &str =
+pub(crate) const JOIN: &str =
     "UPDATE hosts SET group_id = (SELECT id FROM groups WHERE domain = ?2) WHERE id = ?1";
 
-const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
+pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
 
 /// Writes sizes as they are, for the triggers that compare them with the threshold.
-const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
+pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
 
 macro_rules! columns {
     () => {
@@ -96,19 +97,19 @@ pub(crate) const OF_HOST: &str =
 
 pub(crate) const BY_DOMAIN: &str = concat!("SELECT ", columns!(), " FROM groups WHERE domain = ?1");
 
-const BY_ID: &str = concat!("SELECT ", columns!(), " FROM groups WHERE id = ?1");
+pub(crate) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM groups WHERE id = ?1");
 
-const LARGEST: &str = concat!(
+pub(crate) const LARGEST: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM groups WHERE ?1 = 0 OR (is_over = 1 AND decision = 'none') ORDER BY hosts DESC, domain LIMIT ?2"
 );
 
-const COUNT: &str = "UPDATE groups SET asked_since = ?2, asked = ?3 WHERE id = ?1";
+pub(crate) const COUNT: &str = "UPDATE groups SET asked_since = ?2, asked = ?3 WHERE id = ?1";
 
-const PUT_OFF: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
+pub(crate) const PUT_OFF: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
 
-const DECISIONS: &str = "SELECT at, decision, a_day, reason, who FROM group_decisions WHERE domain = ?1 ORDER BY id DESC LIMIT ?2";
+pub(crate) const DECISIONS: &str = "SELECT at, decision, a_day, reason, who FROM group_decisions WHERE domain = ?1 ORDER BY id DESC LIMIT ?2";
 
 pub(crate) const COUNT_HELD: &str =
     "SELECT count(*) FROM groups WHERE is_over = 1 AND decision = 'none'";
@@ -116,7 +117,7 @@ pub(crate) const COUNT_HELD: &str =
 pub(crate) const COUNT_HELD_HOSTS: &str = "SELECT count(*) FROM groups JOIN hosts ON hosts.group_id = groups.id AND hosts.held_back = 1 \
      WHERE is_over = 1 AND decision = 'none'";
 
-const COUNT_DENIED: &str = "SELECT count(*) FROM groups WHERE decision = 'deny'";
+pub(crate) const COUNT_DENIED: &str = "SELECT count(*) FROM groups WHERE decision = 'deny'";
 
 impl Writer {
     /// Has groups grow too big at more than `threshold` hosts from now on, those that are there among them.

@@ -9,7 +9,7 @@ use crate::StoreError;
 /// Verdicts kept a host: a week and a half of daily ones, so that a whole Dying fits in.
 pub(crate) const HISTORY_MAX: u32 = 10;
 
-const APPEND: &str = "INSERT INTO history (host_id, seq, at, verdict, reason) \
+pub(crate) const APPEND: &str = "INSERT INTO history (host_id, seq, at, verdict, reason) \
      SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4 FROM history WHERE host_id = ?1";
 
 pub(crate) const PRUNE: &str = "DELETE FROM history WHERE host_id = ?1 \

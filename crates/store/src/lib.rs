@@ -22,6 +22,7 @@ pub mod minoru;
 pub mod open;
 pub mod reader;
 mod sources;
+mod statements;
 mod upgrade;
 pub mod writer;
 

@@ -15,7 +15,7 @@ use crate::migrate::{self, Found, SCHEMA, Schema};
 use crate::reader::Reader;
 use crate::upgrade::{self, Moment};
 use crate::writer::{self, Writer, WriterThread};
-use crate::{OpenError, StoreError, copy};
+use crate::{OpenError, StoreError, copy, statements};
 
 /// How long to wait for another process that holds the write lock, such as a backup or somebody's `sqlite3`: a checkpoint takes well under a
 /// second, and a check's slot waits meanwhile.
@@ -30,8 +30,8 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 /// Size to which the write-ahead log is cut after a long dump kept it from being emptied.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
-/// Prepared statements kept a connection: all that there are.
-const STATEMENTS_KEPT: usize = 64;
+/// Prepared statements kept a connection: all that there are, and those that begin and end transactions.
+const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
 
 /// The open database. Holds the lock that keeps other writers out, and the thread that writes.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use rusqlite::{Connection, params};
 
 use crate::{Reader, StoreError, Writer};
 
-const PUT: &str = "INSERT INTO sources (name, tried, taken, taken_names, paused, paused_names, paused_before, trouble) \
+pub(crate) const PUT: &str = "INSERT INTO sources (name, tried, taken, taken_names, paused, paused_names, paused_before, trouble) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
      ON CONFLICT (name) DO UPDATE SET tried = excluded.tried, taken = excluded.taken, taken_names = excluded.taken_names, \
      paused = excluded.paused, paused_names = excluded.paused_names, paused_before = excluded.paused_before, trouble = excluded.trouble";
 
-const ALL: &str = "SELECT name, tried, taken, taken_names, paused, paused_names, paused_before, trouble FROM sources";
+pub(crate) const ALL: &str = "SELECT name, tried, taken, taken_names, paused, paused_names, paused_before, trouble FROM sources";
 
-const FORGET: &str = "DELETE FROM sources WHERE name = ?1";
+pub(crate) const FORGET: &str = "DELETE FROM sources WHERE name = ?1";
 
 /// What is remembered of every source, by its name.
 pub type Memories = BTreeMap<String, Memory>;

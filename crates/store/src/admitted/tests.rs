@@ -197,33 +197,6 @@ async fn counters_of_former_windows_go_in_bounded_portions() {
     assert_eq!(left().await, 1);
 }
 
-#[tokio::test]
-async fn queries_of_the_door_go_by_their_keys() {
-    let (_dir, store) = store();
-    let plan = |sql: &'static str| {
-        let writer = store.writer();
-        async move {
-            let explain = move |c: &Connection| {
-                let mut statement = c.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-                let count = statement.parameter_count();
-                let lines = statement
-                    .query_map(rusqlite::params_from_iter(vec![1; count]), |row| row.get(3))?;
-                Ok(lines.collect::<Result<Vec<String>, _>>()?.join("; "))
-            };
-            writer.call(explain).await.unwrap()
-        }
-    };
-    for sql in [IS_KNOWN, COUNTERS, WAITER, DELETE_OLD] {
-        let plan = plan(sql).await;
-        assert!(
-            plan.contains("SEARCH") && !plan.contains("SCAN hosts"),
-            "{sql}: {plan}"
-        );
-        assert!(!plan.contains("SCAN admission_counters"), "{sql}: {plan}");
-        assert!(!plan.contains("SCAN waiting"), "{sql}: {plan}");
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 

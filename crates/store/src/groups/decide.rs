@@ -10,21 +10,22 @@ use rusqlite::{Connection, params};
 use super::{BY_DOMAIN, Decided, MAKE, find};
 use crate::StoreError;
 
-const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, reason = ?4, decided_at = ?5, asked_since = NULL, asked = 0 WHERE domain = ?1";
+pub(crate) const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, reason = ?4, decided_at = ?5, asked_since = NULL, asked = 0 WHERE domain = ?1";
 
-const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(crate) const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// Who was held back is welcome, and those that are asked daily come due within a day: not before a day after their last check (invariant I8). The
 /// row's id stands in for chance.
-const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
+pub(crate) const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
      due = CASE WHEN in_flight = 0 AND state IN ('discovered', 'alive', 'dying', 'moving') \
            THEN min(due, max(coalesce(last_checked, 0) + ?3, ?2 + (id * 7919 % 1000) * ?3 / 1000)) ELSE due END \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1)";
 
-const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
+pub(crate) const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
      WHERE last_alive IS NULL AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
 
-const DROP_EMPTY: &str = "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
+pub(crate) const DROP_EMPTY: &str =
+    "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
 
 /// Decides about a registered domain. Gives how many hosts it has.
 pub(super) fn decide(

@@ -14,10 +14,10 @@ pub(crate) const NOT_LOOKED_AT: &str = "SELECT domain FROM groups WHERE is_over 
      OR wildcard_tried <= ?2 OR wildcard_tried > ?1 OR (wildcard_trouble IS NOT NULL AND wildcard_tried <= ?3)) \
      ORDER BY wildcard_tried LIMIT ?4";
 
-const FOUND: &str = "UPDATE groups SET wildcard = ?2, wildcard_at = ?3, wildcard_tried = ?3, wildcard_trouble = NULL WHERE domain = ?1";
+pub(crate) const FOUND: &str = "UPDATE groups SET wildcard = ?2, wildcard_at = ?3, wildcard_tried = ?3, wildcard_trouble = NULL WHERE domain = ?1";
 
 /// What was found before stays, with its date.
-const TROUBLE: &str =
+pub(crate) const TROUBLE: &str =
     "UPDATE groups SET wildcard_tried = ?2, wildcard_trouble = ?3 WHERE domain = ?1";
 
 /// What is known of whether any name below a domain resolves.

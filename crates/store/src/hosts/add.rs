@@ -49,9 +49,9 @@ pub(crate) enum Inserted {
     Forgotten,
 }
 
-const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
 
-const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
+pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 
 /// What is said of a host until its first verdict here.
 const ADOPTED: &str = "taken over from another crawler";

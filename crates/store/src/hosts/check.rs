@@ -48,16 +48,16 @@ pub(crate) const TAKE_DUE: &str = concat!(
     " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1 ORDER BY due LIMIT ?2"
 );
 
-const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
+pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
 
-const CLEAR: &str =
+pub(crate) const CLEAR: &str =
     "UPDATE hosts SET in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = ?1";
 
-const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
+pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
      due = CASE WHEN state = 'parked' OR (state = 'opted_out' AND opted_out_by <> 'robots') THEN NULL ELSE ?2 END, \
      last_note = coalesce(?3, last_note) WHERE name = ?1";
 
-const COUNT_FAULT: &str =
+pub(crate) const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
 /// Takes the hosts that have been due for longest, at most one a jitter. Those whose group has no turn for them are put off, and the next ones looked

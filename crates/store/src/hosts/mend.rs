@@ -11,7 +11,7 @@ use crate::StoreError;
 
 pub(crate) const IN_FLIGHT: &str = "SELECT id, due, interruptions FROM hosts WHERE in_flight = 1";
 
-const INTERRUPTED: &str = "UPDATE hosts SET in_flight = 0, interruptions = ?2, due = ?3, last_note = 'interrupted' WHERE id = ?1";
+pub(crate) const INTERRUPTED: &str = "UPDATE hosts SET in_flight = 0, interruptions = ?2, due = ?3, last_note = 'interrupted' WHERE id = ?1";
 
 /// States that are asked daily spread over a day, the others over a week: a jump of the clock must neither keep the whole list unasked for a
 /// month nor bring it due at once. The row's id stands in for chance.
@@ -19,11 +19,12 @@ pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) *
      (CASE WHEN state IN ('discovered', 'alive', 'dying', 'moving') THEN ?3 ELSE ?4 END) / 1000 \
      WHERE in_flight = 0 AND due IS NOT NULL AND due > ?2";
 
-const CLAMP_IN_FLIGHT: &str = "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";
+pub(crate) const CLAMP_IN_FLIGHT: &str =
+    "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";
 
-const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked'";
+pub(crate) const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked'";
 
-const PARK: &str = "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
+pub(crate) const PARK: &str = "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
      count = 0, gone = 0, gone_last = 0, target = NULL, opted_out_by = NULL, doublings = 0, last_note = ?3 WHERE id = ?1";
 
 /// Mends everything at start, before the first check is taken. Gives how many checks were interrupted.

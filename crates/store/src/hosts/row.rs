@@ -34,13 +34,13 @@ pub(crate) use columns;
 
 pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE name = ?1");
 
-const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, \
+pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, \
      refuses, software, version, first_seen, last_alive, last_checked, due, doublings, alive_count) \
      VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :parked_why, :hidden, :refuses, :software, \
      :version, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
 
 /// Never writes `name` and `first_seen`: no verdict changes who a host is (invariant I3).
-const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
+pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
      gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, parked_why = :parked_why, hidden = :hidden, refuses = :refuses, \
      software = :software, version = :version, last_alive = :last_alive, last_checked = :last_checked, due = :due, doublings = :doublings, \
      alive_count = :alive_count WHERE id = :id";

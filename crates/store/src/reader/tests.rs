@@ -3,7 +3,6 @@ use census::state::{Before, OptedOutBy, ParkedWhy};
 use proptest::prelude::*;
 
 use super::*;
-use crate::hosts::{check, mend};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
@@ -194,128 +193,6 @@ fn what_is_in_flight_is_neither_due_nor_next() {
         .unwrap();
     assert_eq!(reader.due(NOW).unwrap(), 1);
     assert_eq!(reader.next_due().unwrap(), Some(NOW));
-}
-
-/// The query plan's lines.
-fn plan(reader: &Reader, sql: &str) -> String {
-    let mut statement = reader
-        .connection
-        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-        .unwrap();
-    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
-    let lines = statement
-        .query_map(rusqlite::params_from_iter(nulls), |row| {
-            row.get::<_, String>("detail")
-        })
-        .unwrap();
-    lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
-}
-
-/// Whether a query's plan has all of these, and no sorting.
-#[track_caller]
-fn uses(reader: &Reader, sql: &str, expect: &[&str]) {
-    let plan = plan(reader, sql);
-    for part in expect {
-        assert!(plan.contains(part), "{sql}\n{plan}");
-    }
-    assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
-}
-
-#[test]
-fn every_query_about_groups_uses_its_index() {
-    let reader = reader();
-    let check = |sql, expect: &[&str]| uses(&reader, sql, expect);
-    check(
-        groups::OF_HOST,
-        &["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
-    );
-    check(
-        groups::BY_DOMAIN,
-        &[
-            "sqlite_autoindex_groups_1 (domain=?)",
-            "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
-        ],
-    );
-    check(
-        groups::COUNT_HELD,
-        &["SEARCH groups USING COVERING INDEX groups_over (decision=?)"],
-    );
-    check(
-        groups::COUNT_HELD_HOSTS,
-        &[
-            "SEARCH groups USING COVERING INDEX groups_over (decision=?)",
-            "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
-        ],
-    );
-    check(
-        groups::wildcard::NOT_LOOKED_AT,
-        &["SEARCH groups USING INDEX groups_over (decision=?)"],
-    );
-    check(
-        groups::UNGROUPED,
-        &["SEARCH hosts USING INDEX hosts_ungrouped (id>?)"],
-    );
-    check(
-        groups::AGAIN,
-        &["SEARCH hosts USING INTEGER PRIMARY KEY (rowid>?)"],
-    );
-}
-
-#[test]
-fn every_query_that_runs_per_check_or_dump_uses_its_index() {
-    let reader = reader();
-    let check = |sql, expect: &[&str]| uses(&reader, sql, expect);
-    check(
-        check::TAKE_DUE,
-        &["SEARCH hosts USING INDEX hosts_due (due>? AND due<?)"],
-    );
-    check(
-        COUNT_DUE,
-        &["SEARCH hosts USING COVERING INDEX hosts_due (due>? AND due<?)"],
-    );
-    check(
-        NEXT_DUE,
-        &["SEARCH hosts USING COVERING INDEX hosts_due (due>?)"],
-    );
-    check(
-        row::FIND,
-        &["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    );
-    check(TARGET_IS_ALIVE, &["sqlite_autoindex_hosts_1 (name=?)"]);
-    check(
-        LISTED,
-        &[
-            "SCAN host USING COVERING INDEX hosts_listable",
-            "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
-            "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
-        ],
-    );
-    check(
-        IS_WITHDRAWN,
-        &[
-            "sqlite_autoindex_hosts_1 (name=?)",
-            "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
-        ],
-    );
-    check(
-        COUNT_BY_STATE,
-        &["SCAN hosts USING COVERING INDEX hosts_state"],
-    );
-    check(COUNT_IN_FLIGHT, &["INDEX hosts_in_flight"]);
-    check(mend::IN_FLIGHT, &["INDEX hosts_in_flight"]);
-    check(mend::CLAMP, &["SEARCH hosts USING INDEX hosts_due (due>?)"]);
-    check(
-        history::NEWEST_FIRST,
-        &["SEARCH history USING PRIMARY KEY (host_id=?)"],
-    );
-    check(
-        history::PRUNE,
-        &["SEARCH history USING PRIMARY KEY (host_id=? AND seq<?)"],
-    );
-    check(
-        forgotten::IS_FORGOTTEN,
-        &["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
-    );
 }
 
 #[test]
