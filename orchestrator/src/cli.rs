@@ -6,6 +6,7 @@
 mod admission;
 mod ask;
 mod copies;
+mod db;
 mod groups;
 mod key;
 mod minoru;
@@ -128,6 +129,9 @@ enum Command {
         /// The file; `-` for standard input
         file: PathBuf,
     },
+    /// Look after the database
+    #[command(subcommand)]
+    Db(db::Db),
     /// Try the rules on how many new names may enter, and look at names as they do; touches no database
     #[command(subcommand)]
     Admission(admission::Admission),
@@ -300,6 +304,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Dump { force } => ask::dump(config, force).await,
         Command::Backup { file } => copies::backup(config, &file),
         Command::Restore { file } => copies::restore(config, &file),
+        Command::Db(command) => db::obey(&command, config),
         Command::Groups(command) => groups::obey(command, config).await,
         Command::Sources(command) => sources::obey(command, config).await,
         Command::Key(command) => key::obey(&command, config),

@@ -110,6 +110,24 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+fn a_database_is_looked_at_whether_it_is_sound() {
+    let data = Data::new();
+    data.check(&["db", "check"], 1, "there is no database at");
+    data.check(&["add", "a.lab.test"], 0, "1 taken");
+    data.check(&["db", "check"], 0, "is sound: schema ");
+    data.check(&["db", "check", "--quick"], 0, "is sound: schema ");
+    let late = ["db", "check", "--within", "0"];
+    data.check(&late, 1, "not looked at to the end: pages and indexes");
+    data.check(&late, 1, "give it more with --within");
+    let mut bytes = std::fs::read(data.database()).unwrap();
+    // The second page begins the table of hosts.
+    bytes[4096..4200].fill(0xa5);
+    std::fs::write(data.database(), bytes).unwrap();
+    data.check(&["db", "check"], 1, "stop the daemon and restore a backup");
+    data.check(&["db", "check"], 1, "census.db is not sound: ");
+}
+
+#[test]
 fn a_backup_is_made_and_put_back() {
     let data = Data::new();
     let file = data.0.path().join("monday.db");

@@ -58,6 +58,15 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// So damaged that not even its schema can be read.
+    #[error("the database {path} is damaged: restore a copy", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: rusqlite::Error,
+    },
     /// No copy could be kept before a migration; the database is as it was.
     #[error("can't keep a copy of the database {path} before it is migrated from schema {from} to {to}; it is as it was", path = .path.display())]
     Copy {
@@ -253,6 +262,9 @@ pub enum StoreError {
         /// The column.
         column: &'static str,
     },
+    /// A thread could not be started.
+    #[error("can't start a thread beside the database: too many threads or too little memory")]
+    Thread(#[source] Arc<std::io::Error>),
     /// Anything else that SQLite reports.
     #[error("the database failed")]
     Sqlite(#[source] Arc<rusqlite::Error>),

@@ -266,6 +266,10 @@ fn read_only(path: &Path, busy_wait: Duration) -> rusqlite::Result<Connection> {
 fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => foreign(path),
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged {
+            path: path.to_owned(),
+            source: error,
+        },
         Some(
             ErrorCode::CannotOpen
             | ErrorCode::ReadOnly

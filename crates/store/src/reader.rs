@@ -114,11 +114,6 @@ pub(crate) const IS_WITHDRAWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts AS hos
 
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
 
-/// Gives `ok`, or up to a hundred complaints.
-const INTEGRITY: &str = "PRAGMA integrity_check";
-
-const FOREIGN_KEYS: &str = "PRAGMA foreign_key_check";
-
 impl Reader {
     pub(crate) fn new(connection: Connection) -> Self {
         Self { connection }
@@ -321,31 +316,6 @@ impl Reader {
     /// A fault of ours.
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         Ok(migrate::version(&self.connection)?)
-    }
-
-    /// What is wrong with the file, in SQLite's words: damaged pages, indexes that don't fit their tables, verdicts about no host. Nothing when it
-    /// is sound. Reads all of it.
-    ///
-    /// # Errors
-    /// A fault of ours.
-    pub fn damage(&self) -> Result<Vec<String>, StoreError> {
-        let snapshot = self.connection.unchecked_transaction()?;
-        let mut damage = Vec::new();
-        let mut check = snapshot.prepare(INTEGRITY)?;
-        let mut lines = check.query([])?;
-        while let Some(line) = lines.next()? {
-            let line: String = line.get(0)?;
-            if line != "ok" {
-                damage.push(line);
-            }
-        }
-        let mut check = snapshot.prepare(FOREIGN_KEYS)?;
-        let mut rows = check.query([])?;
-        while let Some(row) = rows.next()? {
-            let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-            damage.push(format!("a row of {table} belongs to no row of {parent}"));
-        }
-        Ok(damage)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::hosts::{add, check, mend, row};
 use crate::{
-    admitted, asked, days, dumps, forgotten, groups, history, reader, sources,
+    admitted, asked, days, dumps, forgotten, groups, history, reader, soundness, sources,
 };
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
@@ -187,6 +187,13 @@ statements! {
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
     ],
     reader::EACH => ["SCAN hosts USING INDEX sqlite_autoindex_hosts_1"] because "once a dump, every name",
+    soundness::NEVER_DUE => ["SCAN hosts"] because "`fedicensus db check`",
+    soundness::ALIVE_NEVER => ["SEARCH hosts USING INDEX hosts_state (state=?)"],
+    soundness::GROUP_SIZES => ["SCAN groups", "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)"]
+        because "`fedicensus db check`",
+    soundness::GROUPS_OVER => ["SCAN groups", "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
+    soundness::LONG_HISTORY => ["SCAN history", "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
+    soundness::SINGLE_ROWS => ["SCAN forgotten_key", "SCAN admission_state", "SCAN grouping"] because "`fedicensus db check`; one row each",
     sources::PUT => [],
     sources::ALL => ["SCAN sources"] because "as many rows as the operator has lists",
     sources::FORGET => ["SEARCH sources USING INDEX sqlite_autoindex_sources_1 (name=?)"],

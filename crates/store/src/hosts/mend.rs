@@ -117,7 +117,7 @@ fn park_invalid_names(connection: &Connection, now: Timestamp) -> Result<(), Sto
 }
 
 /// Whether a stored name is still valid, and still its own canonical form: another one would be looked up in vain.
-fn is_canonical(name: &str) -> bool {
+pub(crate) fn is_canonical(name: &str) -> bool {
     Host::parse(name).is_ok_and(|host| host.as_str() == name)
 }
 

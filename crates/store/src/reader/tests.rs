@@ -194,19 +194,3 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     assert_eq!(reader.due(NOW).unwrap(), 1);
     assert_eq!(reader.next_due().unwrap(), Some(NOW));
 }
-
-#[test]
-fn damage_is_found_and_a_sound_file_has_none() {
-    let reader = reader();
-    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
-    reader
-        .connection
-        .execute_batch(
-            "PRAGMA foreign_keys = off; INSERT INTO history (host_id, seq, at, verdict) VALUES (99, 1, 0, 'alive')",
-        )
-        .unwrap();
-    assert_eq!(
-        reader.damage().unwrap(),
-        ["a row of history belongs to no row of hosts"]
-    );
-}

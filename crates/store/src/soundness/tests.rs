@@ -1,0 +1,203 @@
+use std::os::unix::fs::FileExt as _;
+
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Store, open, open_read_only};
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+const LONG: Duration = Duration::from_secs(60);
+
+fn host(n: usize) -> Host {
+    Host::parse(&format!("n{n}.example")).unwrap()
+}
+
+/// A census of some hosts, its first one alive, with a verdict, in a group.
+async fn census() -> (TempDir, Store) {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir.path().join("census.db")).unwrap();
+    let hosts = (0..200).map(host).collect();
+    store.writer().add_now(hosts, NOW).await.unwrap();
+    break_it(
+        &dir,
+        "INSERT INTO groups (domain) VALUES ('n0.example'); UPDATE hosts SET group_id = 1, last_alive = 1, state = 'alive' WHERE id = 1; \
+         INSERT INTO history (host_id, seq, at, verdict) VALUES (1, 1, 1, 'alive')",
+    );
+    (dir, store)
+}
+
+/// Writes as somebody's `sqlite3` would who knows no rules.
+fn break_it(dir: &TempDir, sql: &str) {
+    let connection = Connection::open(dir.path().join("census.db")).unwrap();
+    connection.busy_timeout(LONG).unwrap();
+    connection
+        .pragma_update(None, "ignore_check_constraints", true)
+        .unwrap();
+    connection
+        .execute_batch(&format!("PRAGMA foreign_keys = off; {sql}"))
+        .unwrap();
+}
+
+fn look(dir: &TempDir) -> Soundness {
+    let reader = open_read_only(&dir.path().join("census.db")).unwrap();
+    reader.soundness(Depth::Whole, LONG).unwrap()
+}
+
+#[tokio::test]
+async fn a_sound_database_has_no_findings_beside_its_writer_and_without() {
+    let (dir, store) = census().await;
+    let sound = Soundness {
+        findings: Vec::new(),
+        unfinished: Vec::new(),
+    };
+    assert_eq!(look(&dir), sound);
+    store.close();
+    assert_eq!(look(&dir), sound);
+    let reader = open_read_only(&dir.path().join("census.db")).unwrap();
+    assert_eq!(reader.soundness(Depth::Quick, LONG).unwrap(), sound);
+    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
+}
+
+/// What a census shows that was broken so.
+async fn check(sql: &str, expect: &[(&str, Remedy)]) {
+    let (dir, _store) = census().await;
+    break_it(&dir, sql);
+    let found = look(&dir).findings;
+    assert_eq!(found.len(), expect.len(), "{sql}: {found:?}");
+    for (found, (what, remedy)) in found.iter().zip(expect) {
+        assert!(found.what.contains(what), "{sql}: {found:?}");
+        assert_eq!(found.remedy, *remedy, "{sql}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_that_nobody_would_ever_ask_again_are_found() {
+    check(
+        "UPDATE hosts SET due = NULL WHERE id < 3",
+        &[("never due: n0.example, n1.example", Remedy::Ask)],
+    )
+    .await;
+    check(
+        "UPDATE hosts SET due = NULL, state = 'opted_out', opted_out_by = 'robots' WHERE id = 7",
+        &[("never due: n6.example", Remedy::Ask)],
+    )
+    .await;
+    // Who opted out by word of mouth, or is parked, is not to have one.
+    check(
+        "UPDATE hosts SET due = NULL, state = 'opted_out', opted_out_by = 'owner' WHERE id = 7; \
+         UPDATE hosts SET due = NULL, state = 'parked', parked_why = 'moderator' WHERE id = 8",
+        &[],
+    )
+    .await;
+    check(
+        "UPDATE hosts SET last_alive = NULL WHERE id = 1",
+        &[("no time at which they were: n0.example", Remedy::Wait)],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_else_the_census_takes_for_granted_is_missed_when_it_is_broken() {
+    check(
+        "DROP TRIGGER groups_shrink; UPDATE groups SET hosts = 3",
+        &[(
+            "number of hosts is another than is written there: n0.example",
+            Remedy::Restore,
+        )],
+    )
+    .await;
+    check(
+        "UPDATE groups SET is_over = 1",
+        &[("not marked so: n0.example", Remedy::Restart)],
+    )
+    .await;
+    check(
+        "INSERT INTO history (host_id, seq, at, verdict) SELECT 1, id + 1, 1, 'alive' FROM hosts LIMIT 10",
+        &[("more verdicts than are kept: n0.example", Remedy::Wait)],
+    )
+    .await;
+    check(
+        "DELETE FROM forgotten_key; DELETE FROM grouping",
+        &[(
+            "without the row that all of the census goes by: forgotten_key, grouping",
+            Remedy::Restore,
+        )],
+    )
+    .await;
+    check(
+        "UPDATE hosts SET name = 'N3.Example' || char(27) WHERE id = 4",
+        &[(
+            "no host names by this version's rules: N3.Example\\u{1b}",
+            Remedy::Restart,
+        )],
+    )
+    .await;
+    check(
+        "INSERT INTO history (host_id, seq, at, verdict) VALUES (999, 1, 0, 'alive')",
+        &[(
+            "a row of history belongs to no row of hosts",
+            Remedy::Restore,
+        )],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_that_was_written_over_is_a_finding_and_no_error() {
+    let (dir, store) = census().await;
+    store.close();
+    let path = dir.path().join("census.db");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let pages = file.metadata().unwrap().len() / 4096;
+    // Not the first ones, by which it is known what the file is.
+    for page in pages - 3..pages {
+        file.write_all_at(&[0xa5; 64], page * 4096).unwrap();
+    }
+    let found = look(&dir).findings;
+    assert!(!found.is_empty());
+    assert!(
+        found.iter().any(|one| one.remedy == Remedy::Restore),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_database_whose_schema_was_written_over_says_what_to_do() {
+    let (dir, store) = census().await;
+    store.close();
+    let path = dir.path().join("census.db");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // The first page's tree begins behind the file's header.
+    file.write_all_at(&[0xa5; 64], 100).unwrap();
+    let refused = open_read_only(&path).unwrap_err();
+    assert!(
+        matches!(refused, crate::OpenError::Damaged { .. }),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_look_whose_time_is_over_says_what_it_left_out_and_ends() {
+    let (dir, _store) = census().await;
+    let reader = open_read_only(&dir.path().join("census.db")).unwrap();
+    let looked = reader.soundness(Depth::Whole, Duration::ZERO).unwrap();
+    assert_eq!(looked.findings, []);
+    assert_eq!(looked.unfinished.len(), INVARIANTS.len() + 3);
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_stopped_in_its_middle() {
+    let (dir, _store) = census().await;
+    let connection = Connection::open(dir.path().join("census.db")).unwrap();
+    let alarm = Alarm::set(connection.get_interrupt_handle(), Duration::from_millis(1)).unwrap();
+    // It would go on for ever.
+    let endless =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let outcome = connection.query_row(endless, [], |row| row.get::<_, i64>(0));
+    let code = outcome.map_err(|error| error.sqlite_error_code());
+    assert_eq!(code, Err(Some(ErrorCode::OperationInterrupted)));
+    drop(alarm);
+}
