@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::checkpoint::{self, BeginError, Checkpoints, TakeOver};
 use crate::migrate::{self, Found, SCHEMA, Schema};
 use crate::reader::Reader;
 use crate::upgrade::{self, Moment};
@@ -24,10 +25,13 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// SQLite's page cache of the writer: the rows of 10 000 hosts and all indexes fit in, and a million hosts don't make it grow.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
-/// The same of a reader, of which there may be a few.
+/// Nothing of the file is mapped into memory: a page that the disk can't give would end the whole daemon by a signal instead of failing one request.
+const MAPPED_BYTES: i64 = 0;
+
+/// SQLite's page cache of a reader, of which there may be a few.
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
-/// Size to which the write-ahead log is cut after a long dump kept it from being emptied.
+/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it from that.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
 /// Prepared statements kept a connection: all that there are, and those that begin and end transactions.
@@ -90,6 +94,8 @@ pub(crate) struct Tuning {
     pub(crate) busy_wait: Duration,
     pub(crate) schema: &'static Schema,
     pub(crate) at: fn(Moment),
+    pub(crate) opening: Opening,
+    pub(crate) log: checkpoint::Bounds,
 }
 
 impl Default for Tuning {
@@ -98,6 +104,8 @@ impl Default for Tuning {
             busy_wait: BUSY_WAIT,
             schema: &SCHEMA,
             at: |_moment| {},
+            opening: Opening::default(),
+            log: checkpoint::Bounds::default(),
         }
     }
 }
@@ -108,6 +116,39 @@ impl Default for Tuning {
 /// A variant a cause, with what to do about it; nothing was changed then.
 pub fn open(path: &Path) -> Result<Store, OpenError> {
     open_tuned(path, Tuning::default())
+}
+
+/// What benchmarks compare; the default is what the census goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// Who takes the log over.
+    pub take_over: TakeOver,
+    /// SQLite's page cache of the writer, in KiB.
+    pub cache_kib: i64,
+    /// How much of the file is mapped into memory, in bytes.
+    pub mapped_bytes: i64,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self {
+            take_over: TakeOver::default(),
+            cache_kib: WRITER_CACHE_KIB,
+            mapped_bytes: MAPPED_BYTES,
+        }
+    }
+}
+
+/// As [`open`], otherwise than the census does it: for benchmarks.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(path: &Path, opening: Opening) -> Result<Store, OpenError> {
+    let tuning = Tuning {
+        opening,
+        ..Tuning::default()
+    };
+    open_tuned(path, tuning)
 }
 
 /// Opens the database for reading beside the process that writes it, or without one.
@@ -180,7 +221,17 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
         }
     }
     let identity = identity(path).map_err(|error| unwritable(path, &error))?;
-    let thread = writer::start(connection).map_err(OpenError::Thread)?;
+    let checkpoints = match tuning.opening.take_over {
+        TakeOver::Within => None,
+        TakeOver::Beside => {
+            let begun = Checkpoints::begin(path, &connection, tuning.log);
+            Some(begun.map_err(|error| match error {
+                BeginError::Sqlite(error) => explain(path, error),
+                BeginError::Thread(error) => OpenError::Thread(error),
+            })?)
+        }
+    };
+    let thread = writer::start(connection, checkpoints).map_err(OpenError::Thread)?;
     Ok(Store {
         path: path.to_owned(),
         identity,
@@ -230,7 +281,10 @@ fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(tuning.busy_wait)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    connection.pragma_update(None, "cache_size", -tuning.opening.cache_kib)?;
+    connection.pragma_update_and_check(None, "mmap_size", tuning.opening.mapped_bytes, |row| {
+        row.get::<_, i64>(0)
+    })?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;

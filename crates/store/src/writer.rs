@@ -19,6 +19,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admitted::{self, Admission, Remembered};
+use crate::checkpoint::Checkpoints;
 use crate::hosts::add::{ADD_MAX, AddedAs};
 use crate::hosts::check::{Settled, Taken};
 use crate::hosts::word::{OptIn, OptOut, Park};
@@ -310,14 +311,17 @@ pub(crate) struct WriterThread {
 }
 
 /// Starts the thread.
-pub(crate) fn start(connection: Connection) -> std::io::Result<WriterThread> {
+pub(crate) fn start(
+    connection: Connection,
+    checkpoints: Option<Checkpoints>,
+) -> std::io::Result<WriterThread> {
     let (queue, requests) = mpsc::channel(QUEUE_MAX);
     let closing = Arc::new(AtomicBool::new(false));
     let handle = std::thread::Builder::new()
         .name("store-writer".to_owned())
         .spawn({
             let closing = Arc::clone(&closing);
-            move || work(connection, requests, &closing)
+            move || work(connection, checkpoints, requests, &closing)
         })?;
     Ok(WriterThread {
         writer: Writer { queue },
@@ -346,7 +350,12 @@ impl Drop for WriterThread {
 }
 
 /// The thread's life: a batch after another, until it is told to close; then what had been accepted.
-fn work(connection: Connection, mut requests: mpsc::Receiver<Box<dyn Job>>, closing: &AtomicBool) {
+fn work(
+    connection: Connection,
+    mut checkpoints: Option<Checkpoints>,
+    mut requests: mpsc::Receiver<Box<dyn Job>>,
+    closing: &AtomicBool,
+) {
     while let Some(first) = requests.blocking_recv() {
         if closing.load(Ordering::SeqCst) {
             requests.close();
@@ -358,7 +367,12 @@ fn work(connection: Connection, mut requests: mpsc::Receiver<Box<dyn Job>>, clos
             batch.push(next);
         }
         batch::run(&connection, batch);
+        if let Some(checkpoints) = &mut checkpoints {
+            checkpoints.after_commit(&connection);
+        }
     }
+    // Closed by the last one that has it open, the database is without a log.
+    drop(checkpoints);
     if let Err((_connection, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");
     }
