@@ -40,12 +40,21 @@ pub(crate) fn remember(connection: &Connection, host: &Host) -> Result<(), Store
     Ok(())
 }
 
-/// The name's keyed hash. It is stored, so neither the function nor the key may ever change.
+/// The name's keyed hash.
 fn hash(connection: &Connection, host: &Host) -> Result<i64, StoreError> {
-    let key: [u8; 16] = connection
+    Ok(hash_by(&key(connection)?, host.as_str()))
+}
+
+/// The key of the hash, drawn when the database was made.
+pub(crate) fn key(connection: &Connection) -> Result<[u8; 16], rusqlite::Error> {
+    connection
         .prepare_cached(KEY)?
-        .query_row([], |row| row.get(0))?;
-    let mut hasher = SipHasher13::new_with_key(&key);
-    hasher.write(host.as_str().as_bytes());
-    Ok(hasher.finish().cast_signed())
+        .query_row([], |row| row.get(0))
+}
+
+/// A name's hash. It is stored, so neither the function nor the key may ever change.
+pub(crate) fn hash_by(key: &[u8; 16], name: &str) -> i64 {
+    let mut hasher = SipHasher13::new_with_key(key);
+    hasher.write(name.as_bytes());
+    hasher.finish().cast_signed()
 }

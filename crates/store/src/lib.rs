@@ -18,6 +18,7 @@ mod groups;
 mod history;
 mod hosts;
 mod instances_file;
+mod known;
 mod migrate;
 pub mod minoru;
 pub mod open;

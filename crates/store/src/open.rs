@@ -6,17 +6,19 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::checkpoint::{self, BeginError, Checkpoints, TakeOver};
+use crate::known::{Filling, KnownNames, NAMES_MAX};
 use crate::migrate::{self, Found, SCHEMA, Schema};
 use crate::reader::Reader;
 use crate::upgrade::{self, Moment};
 use crate::writer::{self, Writer, WriterThread};
-use crate::{OpenError, StoreError, copy, statements};
+use crate::{OpenError, StoreError, copy, forgotten, statements};
 
 /// How long to wait for another process that holds the write lock, such as a backup or somebody's `sqlite3`: a checkpoint takes well under a
 /// second, and a check's slot waits meanwhile.
@@ -43,6 +45,8 @@ pub struct Store {
     path: PathBuf,
     /// Device and inode of the file that was opened.
     identity: (u64, u64),
+    /// Ends before the thread that writes, which closes the database.
+    filling: Filling,
     thread: WriterThread,
     /// Released with the file handle, by the operating system if need be.
     _lock: File,
@@ -61,6 +65,12 @@ impl Store {
     pub fn reader(&self) -> Result<Reader, StoreError> {
         let connection = read_only(&self.path, BUSY_WAIT)?;
         Ok(Reader::new(connection))
+    }
+
+    /// Waits until all known names are in memory; they are read in the background since the store was opened. For tests and benchmarks: whoever does not
+    /// wait has the others looked up.
+    pub fn wait_for_names(&mut self) {
+        self.filling.wait();
     }
 
     /// Whether the file that was opened is still where it was. An open file that was moved or removed takes writes all the same, and nobody would
@@ -96,6 +106,7 @@ pub(crate) struct Tuning {
     pub(crate) at: fn(Moment),
     pub(crate) opening: Opening,
     pub(crate) log: checkpoint::Bounds,
+    pub(crate) names_max: usize,
 }
 
 impl Default for Tuning {
@@ -106,6 +117,7 @@ impl Default for Tuning {
             at: |_moment| {},
             opening: Opening::default(),
             log: checkpoint::Bounds::default(),
+            names_max: NAMES_MAX,
         }
     }
 }
@@ -231,10 +243,14 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
             })?)
         }
     };
-    let thread = writer::start(connection, checkpoints).map_err(OpenError::Thread)?;
+    let key = forgotten::key(&connection).map_err(|error| explain(path, error))?;
+    let known = Arc::new(KnownNames::new(key, tuning.names_max));
+    let filling = Filling::begin(path, &known).map_err(OpenError::Thread)?;
+    let thread = writer::start(connection, checkpoints, known).map_err(OpenError::Thread)?;
     Ok(Store {
         path: path.to_owned(),
         identity,
+        filling,
         thread,
         _lock: lock,
     })
@@ -304,6 +320,11 @@ fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
         row.get::<_, i64>(0)
     })?;
     Ok(())
+}
+
+/// A connection that reads, for whoever has no store.
+pub(crate) fn to_read(path: &Path) -> rusqlite::Result<Connection> {
+    read_only(path, BUSY_WAIT)
 }
 
 fn read_only(path: &Path, busy_wait: Duration) -> rusqlite::Result<Connection> {

@@ -8,7 +8,7 @@
 
 use crate::hosts::{add, check, mend, row};
 use crate::{
-    admitted, asked, days, dumps, forgotten, groups, history, reader, soundness, sources,
+    admitted, asked, days, dumps, forgotten, groups, history, known, reader, soundness, sources,
 };
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
@@ -169,6 +169,8 @@ statements! {
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
     ],
     row::UPDATE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    known::NAMES_AFTER => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name>?)"],
+    known::FORGOTTEN_AFTER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>?)"],
     reader::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     reader::COUNT_BY_STATE => ["SCAN hosts USING COVERING INDEX hosts_state"]
         because "a person asks, and metrics now and then; one small index from end to end",

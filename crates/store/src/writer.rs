@@ -24,6 +24,7 @@ use crate::hosts::add::{ADD_MAX, AddedAs};
 use crate::hosts::check::{Settled, Taken};
 use crate::hosts::word::{OptIn, OptOut, Park};
 use crate::hosts::{add, check, mend, word};
+use crate::known::KnownNames;
 use crate::writer::batch::{Job, Task};
 use crate::{DumpRecord, StoreError, dumps};
 
@@ -39,6 +40,7 @@ const QUEUE_MAX: usize = 1024;
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
+    known: Arc<KnownNames>,
 }
 
 impl Writer {
@@ -119,15 +121,38 @@ impl Writer {
         self.call(move |c| check::count_fault(c, &host)).await
     }
 
-    /// Those of the names that are neither known nor forgotten. Writes nothing. 500 names a transaction.
+    /// Whether a name is surely known or forgotten, by memory alone: nothing is to be done about it. Of one that is not recognised nothing follows, and
+    /// now and then that is said of one that is known: the database has the last word ([`Writer::unknown`]).
+    pub fn recognises(&self, host: &Host) -> bool {
+        self.known.recognises(host)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known_names(&self) -> &KnownNames {
+        &self.known
+    }
+
+    /// How many names are recognised, and the bytes of memory that this takes.
+    pub fn recognised(&self) -> (usize, usize) {
+        (self.known.names(), self.known.bytes())
+    }
+
+    /// Those of the names that are neither known nor forgotten, in their order. Writes nothing. 500 names a transaction.
     ///
     /// # Errors
     /// A fault of ours.
     pub async fn unknown(&self, hosts: Vec<Host>) -> Result<Vec<Host>, StoreError> {
         let mut unknown = Vec::new();
         for chunk in hosts.chunks(ADD_MAX) {
-            let chunk = chunk.to_vec();
-            unknown.extend(self.call(move |c| admitted::unknown(c, &chunk)).await?);
+            let asked = chunk.to_vec();
+            let found = self.call(move |c| admitted::unknown(c, &asked)).await?;
+            let mut left = found.iter().peekable();
+            for host in chunk {
+                if left.next_if(|next| *next == host).is_none() {
+                    self.known.learn(host);
+                }
+            }
+            unknown.extend(found);
         }
         Ok(unknown)
     }
@@ -138,7 +163,12 @@ impl Writer {
     /// # Errors
     /// A fault of ours; nothing was written.
     pub async fn admit(&self, admission: Admission) -> Result<Vec<bool>, StoreError> {
-        self.call(move |c| admitted::admit(c, &admission)).await
+        let candidates = admission.candidates.iter();
+        let hosts: Vec<Host> = candidates.map(|one| one.host.clone()).collect();
+        let made = self.call(move |c| admitted::admit(c, &admission)).await?;
+        // Committed. Those of which no row was made were known, or are forgotten.
+        hosts.iter().for_each(|host| self.known.learn(host));
+        Ok(made)
     }
 
     /// All that the door wrote which still counts.
@@ -163,6 +193,7 @@ impl Writer {
             let chunk = chunk.to_vec();
             added.extend(self.call(move |c| add::add_now(c, &chunk, now)).await?);
         }
+        added.iter().for_each(|(host, _)| self.known.learn(host));
         Ok(added)
     }
 
@@ -176,6 +207,7 @@ impl Writer {
             let chunk = chunk.to_vec();
             added.extend(self.call(move |c| add::adopt(c, &chunk)).await?);
         }
+        added.iter().for_each(|(host, _)| self.known.learn(host));
         Ok(added)
     }
 
@@ -314,6 +346,7 @@ pub(crate) struct WriterThread {
 pub(crate) fn start(
     connection: Connection,
     checkpoints: Option<Checkpoints>,
+    known: Arc<KnownNames>,
 ) -> std::io::Result<WriterThread> {
     let (queue, requests) = mpsc::channel(QUEUE_MAX);
     let closing = Arc::new(AtomicBool::new(false));
@@ -324,7 +357,7 @@ pub(crate) fn start(
             move || work(connection, checkpoints, requests, &closing)
         })?;
     Ok(WriterThread {
-        writer: Writer { queue },
+        writer: Writer { queue, known },
         closing,
         handle: Some(handle),
     })

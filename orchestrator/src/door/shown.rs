@@ -15,8 +15,8 @@ pub struct Shown {
     pub admitted: u32,
     /// New names that were refused, in this window since the start.
     pub refused: u64,
-    /// Names that were not looked up because they are banned, or there was neither room nor a place to wait: known or not, in this window since the
-    /// start.
+    /// Names that were not looked up because they are banned, or there was neither room nor a place to wait, in this window since the start: unknown, but
+    /// for the few known ones that were not recognised in memory.
     pub passed_over: u64,
     /// Names that wait for room.
     pub waiting: u64,

@@ -223,11 +223,37 @@ async fn a_known_name_is_free_and_moves_nothing() {
     let after = rig.store.reader().unwrap().record(&host("a.farm.net"));
     assert_eq!(before.unwrap(), after.unwrap());
     assert_eq!(rig.door.shown().admitted, 0);
-    rig.assert_written().await;
     // The source has all of its room left, however often a name stands in its list.
     rig.named(&["b.farm.net", "b.farm.net"], "x.net").await;
     assert_eq!(rig.known(), ["a.farm.net", "b.farm.net"]);
     assert_eq!(rig.door.shown().waiting, 0);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
+async fn known_names_cost_neither_the_lock_nor_the_store() {
+    let rig = Rig::new("public default 9", [AMPLE, AMPLE, AMPLE]).await;
+    let names: Vec<_> = (0..300).map(|n| format!("n{n}.net")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    rig.named(&names, "x.net").await;
+    assert_eq!(rig.known().len(), 300);
+    let writer = rig.store.writer();
+    let recognised = names.iter().filter(|name| writer.recognises(&host(name)));
+    let recognised: Vec<&str> = recognised.copied().collect();
+    assert!(recognised.len() > 250, "{}", recognised.len());
+    // Whoever held the lock would wait for ever.
+    let book = rig.door.0.book.lock().await;
+    let mut passed = 0;
+    for name in recognised {
+        let named = vec![candidate(host(name), NOW)];
+        let by = host("y.net");
+        let mut naming = std::pin::pin!(rig.door.named(named, &by, NOW));
+        let polled =
+            std::future::poll_fn(|context| std::task::Poll::Ready(naming.as_mut().poll(context)));
+        passed += i32::from(polled.await.is_ready());
+    }
+    drop(book);
+    assert!(passed > 230, "{passed}");
 }
 
 #[tokio::test]
