@@ -10,7 +10,7 @@ use admission::{HashKey, NamedBy, Room, SourceId, Waiter};
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::hosts::add::{self, Candidate, Inserted};
+use crate::hosts::add::{self, Candidate};
 use crate::{StoreError, forgotten};
 
 /// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
@@ -80,11 +80,12 @@ pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM waiting";
 /// Those of the names that are neither known nor forgotten. Writes nothing.
 pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Host>, StoreError> {
     let mut unknown = Vec::new();
+    let key = forgotten::key(connection)?;
     for host in hosts {
         let is_known: bool = connection
             .prepare_cached(IS_KNOWN)?
             .query_row([host.as_str()], |row| row.get(0))?;
-        if !is_known && !forgotten::is_forgotten(connection, host)? {
+        if !is_known && !forgotten::has(connection, &key, host)? {
             unknown.push(host.clone());
         }
     }
@@ -97,12 +98,16 @@ pub(crate) fn admit(
     admission: &Admission,
 ) -> Result<Vec<bool>, StoreError> {
     let mut made = Vec::with_capacity(admission.candidates.len());
+    let key = forgotten::key(connection)?;
     for candidate in &admission.candidates {
         if admission.brings_back {
             forgotten::remember(connection, &candidate.host)?;
         }
-        let inserted = add::insert_candidate(connection, &candidate.discovered())?;
-        made.push(inserted == Inserted::New);
+        made.push(add::insert_candidate(
+            connection,
+            &key,
+            &candidate.discovered(),
+        )?);
     }
     for counter in &admission.counters {
         put_counter(connection, counter)?;

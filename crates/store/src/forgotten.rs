@@ -10,19 +10,27 @@ use siphasher::sip::SipHasher13;
 
 use crate::StoreError;
 
+/// By which names are hashed.
+pub(crate) type Key = [u8; 16];
+
 pub(crate) const KEY: &str = "SELECT key FROM forgotten_key WHERE id = 1";
 pub(crate) const IS_FORGOTTEN: &str = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE hash = ?1)";
-pub(crate) const FORGET: &str = "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
+pub(crate) const FORGET: &str =
+    "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
 pub(crate) const REMEMBER: &str = "DELETE FROM forgotten WHERE hash = ?1";
 /// The history goes with it, by the foreign key.
 pub(crate) const DELETE: &str = "DELETE FROM hosts WHERE id = ?1";
 
 /// Whether the name was here for a year, never lived, and was forgotten.
 pub(crate) fn is_forgotten(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
-    let hash = hash(connection, host)?;
+    has(connection, &key(connection)?, host)
+}
+
+/// The same by a key that was asked for before.
+pub(crate) fn has(connection: &Connection, key: &Key, host: &Host) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(IS_FORGOTTEN)?
-        .query_row([hash], |row| row.get(0))?)
+        .query_row([hash_by(key, host.as_str())], |row| row.get(0))?)
 }
 
 /// Deletes a host's row and keeps only that its name was here.
@@ -46,14 +54,14 @@ fn hash(connection: &Connection, host: &Host) -> Result<i64, StoreError> {
 }
 
 /// The key of the hash, drawn when the database was made.
-pub(crate) fn key(connection: &Connection) -> Result<[u8; 16], rusqlite::Error> {
+pub(crate) fn key(connection: &Connection) -> Result<Key, rusqlite::Error> {
     connection
         .prepare_cached(KEY)?
         .query_row([], |row| row.get(0))
 }
 
 /// A name's hash. It is stored, so neither the function nor the key may ever change.
-pub(crate) fn hash_by(key: &[u8; 16], name: &str) -> i64 {
+pub(crate) fn hash_by(key: &Key, name: &str) -> i64 {
     let mut hasher = SipHasher13::new_with_key(key);
     hasher.write(name.as_bytes());
     hasher.finish().cast_signed()

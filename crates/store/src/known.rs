@@ -1,8 +1,8 @@
 //! Names that are surely known, in memory: what peers lists name again and again costs neither a look-up nor a transaction.
 //!
 //! In: names that the database was seen to have, as a row or as forgotten. Out: whether a name is among them. Refused: to have the last word, which is the
-//! database's. Of a name that is not here nothing follows, and the database is asked; so is it, by chance, for one in [`SPOT_CHECK_EVERY`] of those that
-//! are.
+//! database's: a new name comes in by a statement that does nothing for one that is there. As long as not all names are here, of one that is not nothing
+//! follows, and the database is asked; so is it, by chance, for one in [`SPOT_CHECK_EVERY`] of those that are.
 //!
 //! Which way it may err: a name is kept as 64 keyed bits, so that one in 2⁶⁴ pairs of names look alike. A new name that looks like a known one would be
 //! passed over; nobody can bring that about, since the key is secret, and such a name is asked for at the database once in a while as all are, and
@@ -18,7 +18,8 @@ use std::thread::JoinHandle;
 use protocol::Host;
 use rusqlite::Connection;
 
-use crate::{StoreError, forgotten, open};
+use crate::forgotten::{self, Key};
+use crate::{StoreError, open};
 
 /// Most names: 140 MB, for a census that is ten times as large as what this is made for. Names beyond are looked up.
 pub(crate) const NAMES_MAX: usize = 10_000_000;
@@ -46,10 +47,12 @@ pub(crate) const FORGOTTEN_AFTER: &str =
 /// The names. Shared by all who name any.
 #[derive(Debug)]
 pub(crate) struct KnownNames {
-    key: [u8; 16],
+    key: Key,
     parts: Box<[Mutex<Part>]>,
     names: AtomicUsize,
     names_max: usize,
+    /// All that the database had at the start is here.
+    is_filled: AtomicBool,
     /// Names recognised so far, for the choice of spot checks.
     recognised: AtomicU64,
 }
@@ -63,12 +66,13 @@ struct Part {
 
 impl KnownNames {
     /// None yet. `key` is the one that forgotten names are hashed by, so that those can be put in without their names.
-    pub(crate) fn new(key: [u8; 16], names_max: usize) -> Self {
+    pub(crate) fn new(key: Key, names_max: usize) -> Self {
         Self {
             key,
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
             names: AtomicUsize::new(0),
             names_max,
+            is_filled: AtomicBool::new(false),
             recognised: AtomicU64::new(0),
         }
     }
@@ -76,6 +80,13 @@ impl KnownNames {
     /// Whether the database need not be asked for this name: it is known, or forgotten.
     pub(crate) fn recognises(&self, host: &Host) -> bool {
         self.has(self.hash(host.as_str())) && !self.is_spot_check()
+    }
+
+    /// Whether the database has no such name, unless it came in at this moment.
+    pub(crate) fn is_new(&self, host: &Host) -> bool {
+        // In this order: one that came in since it was looked for is here, or there is no room for it, and then it is full.
+        let is_here = self.has(self.hash(host.as_str()));
+        !is_here && self.is_filled.load(Ordering::Relaxed) && !self.is_full()
     }
 
     /// The database has this name: as a row that is committed, or as forgotten.
@@ -162,6 +173,9 @@ impl KnownNames {
                 self.put(hash.cast_unsigned());
                 last = Some(hash);
             }
+        }
+        if !is_over() {
+            self.is_filled.store(true, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -127,6 +127,12 @@ impl Writer {
         self.known.recognises(host)
     }
 
+    /// Whether a name is surely neither known nor forgotten, by memory alone, unless it comes in at this moment: then [`Writer::admit`] does nothing for
+    /// it. While the names are still being read, at a start, no name is.
+    pub fn is_new(&self, host: &Host) -> bool {
+        self.known.is_new(host)
+    }
+
     #[cfg(test)]
     pub(crate) fn known_names(&self) -> &KnownNames {
         &self.known
@@ -230,8 +236,12 @@ impl Writer {
         by: OptedOutBy,
         now: Timestamp,
     ) -> Result<OptOut, StoreError> {
-        let host = host.clone();
-        self.call(move |c| word::opt_out(c, &host, by, now)).await
+        let named = host.clone();
+        let done = self
+            .call(move |c| word::opt_out(c, &named, by, now))
+            .await?;
+        self.known.learn(host);
+        Ok(done)
     }
 
     /// Takes an opt-out back, for whoever made it.
@@ -258,8 +268,10 @@ impl Writer {
         why: ParkedWhy,
         now: Timestamp,
     ) -> Result<Park, StoreError> {
-        let host = host.clone();
-        self.call(move |c| word::park(c, &host, why, now)).await
+        let named = host.clone();
+        let done = self.call(move |c| word::park(c, &named, why, now)).await?;
+        self.known.learn(host);
+        Ok(done)
     }
 
     /// Ends a hold: the host is discovered anew and due at once. Gives whether it was held.

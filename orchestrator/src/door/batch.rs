@@ -195,26 +195,25 @@ impl Book {
         self.write(moved, writer).await
     }
 
-    /// Leaves the names that are neither known nor forgotten; the others wait no more.
+    /// Leaves the names that are neither known nor forgotten; the others wait no more. The store is asked for those alone that memory is not sure of.
     async fn only_unknown(
         &mut self,
         asking: Vec<Asking>,
         writer: &Writer,
     ) -> Result<Vec<Asking>, StoreError> {
-        if asking.is_empty() {
-            return Ok(asking);
-        }
-        let hosts = asking.iter().map(|one| one.candidate.host.clone());
-        // In the order in which they were asked for.
-        let mut unknown = writer
-            .unknown(hosts.collect())
-            .await?
+        // Decided once: names are learned meanwhile.
+        let asking: Vec<_> = asking
             .into_iter()
-            .peekable();
+            .map(|one| (writer.is_new(&one.candidate.host), one))
+            .collect();
+        let unsure = asking.iter().filter(|(is_new, _)| !is_new);
+        let unsure: Vec<_> = unsure.map(|(_, one)| one.candidate.host.clone()).collect();
+        // In the order in which they were asked for.
+        let mut unknown = writer.unknown(unsure).await?.into_iter().peekable();
         let mut kept = Vec::new();
-        for one in asking {
+        for (is_new, one) in asking {
             let host = &one.candidate.host;
-            if unknown.next_if(|next| next == host).is_some() {
+            if is_new || unknown.next_if(|next| next == host).is_some() {
                 kept.push(one);
             } else {
                 self.waiting.remove(one.name.as_str());

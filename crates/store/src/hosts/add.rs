@@ -9,6 +9,7 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::admitted::IS_KNOWN;
+use crate::forgotten::Key;
 use crate::hosts::row;
 use crate::{StoreError, forgotten};
 
@@ -41,14 +42,6 @@ pub enum AddedAs {
     Known,
 }
 
-/// What became of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inserted {
-    New,
-    Known,
-    Forgotten,
-}
-
 pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?3) ON CONFLICT (name) DO NOTHING";
 
 pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
@@ -56,24 +49,21 @@ pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 /// What is said of a host until its first verdict here.
 const ADOPTED: &str = "taken over from another crawler";
 
-/// Inserts a discovered host unless it is known or forgotten.
+/// Inserts a discovered host unless it is known or forgotten; gives whether it did. `key` is that of forgotten names, asked for once for many.
 pub(crate) fn insert_candidate(
     connection: &Connection,
+    key: &Key,
     discovered: &Record,
-) -> Result<Inserted, StoreError> {
-    if forgotten::is_forgotten(connection, &discovered.host)? {
-        return Ok(Inserted::Forgotten);
+) -> Result<bool, StoreError> {
+    if forgotten::has(connection, key, &discovered.host)? {
+        return Ok(false);
     }
     let rows = connection.prepare_cached(INSERT)?.execute(params![
         discovered.host.as_str(),
         discovered.first_seen.0,
         discovered.due.map(|due| due.0)
     ])?;
-    Ok(if rows == 0 {
-        Inserted::Known
-    } else {
-        Inserted::New
-    })
+    Ok(rows > 0)
 }
 
 /// Inserts names by hand, due at once; forgotten ones come back.
@@ -82,14 +72,16 @@ pub(crate) fn add_now(
     hosts: &[Host],
     now: Timestamp,
 ) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    let key = forgotten::key(connection)?;
     hosts
         .iter()
         .map(|host| {
             forgotten::remember(connection, host)?;
             let record = Record::discovered(host.clone(), now, now);
-            let added_as = match insert_candidate(connection, &record)? {
-                Inserted::New => AddedAs::New,
-                Inserted::Known | Inserted::Forgotten => AddedAs::Known,
+            let added_as = if insert_candidate(connection, &key, &record)? {
+                AddedAs::New
+            } else {
+                AddedAs::Known
             };
             Ok((host.clone(), added_as))
         })

@@ -154,6 +154,7 @@ async fn at_a_start_rows_and_forgotten_names_are_read() {
     assert_eq!(writer.recognised().0, 50);
     assert!((0..50).all(|n| has(writer.known_names(), &host(n))));
     assert!(!has(writer.known_names(), &host(50)));
+    assert!(writer.is_new(&host(50)) && !writer.is_new(&host(0)) && !writer.is_new(&host(49)));
 }
 
 #[tokio::test]
@@ -168,6 +169,7 @@ async fn names_without_room_in_memory_are_looked_up() {
     let hosts: Vec<Host> = (0..10).map(host).collect();
     store.writer().add_now(hosts.clone(), NOW).await.unwrap();
     assert_eq!(store.writer().recognised().0, 3);
+    assert!(!store.writer().is_new(&host(11)), "it can't be told");
     assert_eq!(new_ones(&store, &hosts).await, []);
     assert_eq!(new_ones(&store, &[host(3), host(11)]).await, [host(11)]);
 }
@@ -185,6 +187,14 @@ async fn what_was_not_committed_is_not_recognised() {
     writer.admit(admission(&[1], false)).await.unwrap_err();
     writer.add_now(vec![host(2)], NOW).await.unwrap_err();
     assert_eq!(writer.recognised().0, 0);
+    assert!(writer.is_new(&host(1)) && writer.is_new(&host(2)));
+}
+
+#[test]
+fn before_all_is_read_no_name_is_new() {
+    let known = empty();
+    known.learn(&host(1));
+    assert!(!known.is_new(&host(2)));
 }
 
 #[derive(Debug, Clone)]
@@ -246,6 +256,7 @@ proptest! {
             for n in 0..8 {
                 let is_unknown = runtime.block_on(unknown(&store, n));
                 let is_recognised = has(writer.known_names(), &host(n));
+                prop_assert!(is_unknown || !writer.is_new(&host(n)), "n{} is new after {:?}", n, act);
                 prop_assert!(!(is_recognised && is_unknown), "n{} is lost after {:?}", n, act);
                 if is_restart {
                     prop_assert_eq!(is_recognised, !is_unknown, "n{} after a start", n);
