@@ -1,5 +1,8 @@
 //! The table `history`: the last verdicts of each host, to explain it. Faults never come here: they are not the host's.
+//!
+//! Bounded a host, and so by the number of hosts. Most hosts of a large census are names that were never found alive; they keep less.
 
+use census::state::Record;
 use census::time::Timestamp;
 use census::transition::Entry;
 use rusqlite::{Connection, Row, params};
@@ -8,6 +11,9 @@ use crate::StoreError;
 
 /// Verdicts kept a host: a week and a half of daily ones, so that a whole Dying fits in.
 pub(crate) const HISTORY_MAX: u32 = 10;
+
+/// Verdicts kept of a host that never lived: enough to see whether it always fails alike. How often and since when it does stands in its row.
+pub(crate) const NEVER_ALIVE_MAX: u32 = 3;
 
 pub(crate) const APPEND: &str = "INSERT INTO history (host_id, seq, at, verdict, reason) \
      SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4 FROM history WHERE host_id = ?1";
@@ -18,12 +24,17 @@ pub(crate) const PRUNE: &str = "DELETE FROM history WHERE host_id = ?1 \
 pub(crate) const NEWEST_FIRST: &str =
     "SELECT at, verdict, reason FROM history WHERE host_id = ?1 ORDER BY seq DESC LIMIT ?2";
 
-/// Adds a verdict and drops what is too old.
+/// Adds a verdict and drops what is too old. `record` is the host's after it.
 pub(crate) fn append(
     connection: &Connection,
     host_id: i64,
+    record: &Record,
     entry: &Entry,
 ) -> Result<(), StoreError> {
+    let most = match record.last_alive {
+        Some(_) => HISTORY_MAX,
+        None => NEVER_ALIVE_MAX,
+    };
     connection.prepare_cached(APPEND)?.execute(params![
         host_id,
         entry.at.0,
@@ -32,7 +43,7 @@ pub(crate) fn append(
     ])?;
     connection
         .prepare_cached(PRUNE)?
-        .execute(params![host_id, HISTORY_MAX])?;
+        .execute(params![host_id, most])?;
     Ok(())
 }
 

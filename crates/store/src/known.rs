@@ -6,7 +6,8 @@
 //!
 //! Which way it may err: a name is kept as 64 keyed bits, so that one in 2⁶⁴ pairs of names look alike. A new name that looks like a known one would be
 //! passed over; nobody can bring that about, since the key is secret, and such a name is asked for at the database once in a while as all are, and
-//! comes in then. Nothing has to be taken out again: a row only ever goes to be forgotten (`forgotten.rs`), and both count as known.
+//! comes in then. Nothing has to be taken out again: a row only ever goes to be forgotten (`forgotten.rs`), and both count as known. The few that are no longer
+//! kept as forgotten, when there are ten million of those, are recognised until the next start.
 //!
 //! Filled at each start, in the background, and by every answer of the database. At most [`NAMES_MAX`] names, 14 bytes each or less.
 

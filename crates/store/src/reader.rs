@@ -34,7 +34,7 @@ pub struct Stored {
     pub faults: u32,
     /// What last happened to it on our side without a verdict, since the last one.
     pub last_note: Option<String>,
-    /// Its verdicts, the newest first, at most ten.
+    /// Its verdicts, the newest first, at most ten; three of a host that never lived.
     pub history: Vec<Entry>,
     /// It moves, or has moved, to a host that is Alive.
     pub target_is_alive: bool,

@@ -65,6 +65,11 @@ statements! {
     forgotten::KEY => ["SEARCH forgotten_key USING INTEGER PRIMARY KEY (rowid=?)"],
     forgotten::IS_FORGOTTEN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     forgotten::FORGET => [],
+    forgotten::COUNT_SPAN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    forgotten::DROP_ONE => [
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    ],
     forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     forgotten::DELETE => [
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",

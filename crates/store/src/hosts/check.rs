@@ -185,7 +185,7 @@ pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled
     }
     if !settled.forgotten {
         connection.prepare_cached(CLEAR)?.execute([row.id])?;
-        history::append(connection, row.id, &change.entry)?;
+        history::append(connection, row.id, &change.record, &change.entry)?;
     }
     Ok(settled)
 }

@@ -213,6 +213,23 @@ async fn history_keeps_the_last_ten_newest_first() {
     assert_eq!(words, [["dead"; 4].as_slice(), &["alive"; 6]].concat());
 }
 
+#[tokio::test]
+async fn who_never_lived_keeps_three_verdicts_until_it_lives() {
+    let census = Census::with(&["a"]).await;
+    let kept = || census.stored("a").history.len();
+    for _ in 0..5 {
+        census.check("a", &dead()).await;
+    }
+    assert_eq!(kept(), 3);
+    for _ in 0..9 {
+        census.check("a", &alive()).await;
+    }
+    assert_eq!(kept(), 10);
+    // It has lived once.
+    census.check("a", &dead()).await;
+    assert_eq!(kept(), 10);
+}
+
 /// Whom it names is for the door to let in.
 #[tokio::test]
 async fn a_move_brings_nobody_in_by_itself() {
