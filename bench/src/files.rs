@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use admission::DomainList;
 use anyhow::{Context as _, Result};
+use census::share::{Room, Shares};
 use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -189,7 +190,9 @@ async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
             .collect();
         writer.add_now(hosts?, NOW).await?;
         let jitters = vec![Jitter(0); usize::try_from(count)?];
-        let taken = writer.take_due(NOW, count, jitters, Calendar::REAL).await?;
+        let (room, shares) = (Room::empty(count), Shares::default());
+        let taken = writer.take_due(NOW, room, shares, jitters, Calendar::REAL);
+        let (taken, _shares) = taken.await?;
         let mut settling = Vec::new();
         for one in taken {
             // Some are everywhere, most are rare.

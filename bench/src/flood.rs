@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result};
+use census::share::{Room, Shares};
 use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -226,8 +227,9 @@ impl Stage {
         loop {
             let jitters = (0..TAKEN_MAX).map(|_| self.jitter()).collect();
             let writer = self.store.writer();
-            let taken = writer.take_due(now, TAKEN_MAX, jitters, Calendar::REAL);
-            let taken = taken.await?;
+            let (room, shares) = (Room::empty(TAKEN_MAX), Shares::default());
+            let taken = writer.take_due(now, room, shares, jitters, Calendar::REAL);
+            let (taken, _shares) = taken.await?;
             if taken.is_empty() {
                 return Ok(());
             }

@@ -5,6 +5,7 @@
 mod canaries;
 mod dumps;
 mod live;
+mod taking;
 mod verdicts;
 mod writes;
 
@@ -16,21 +17,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use census::state::{ParkedWhy, Record, Verdict};
+use census::state::{Record, Verdict};
 use census::time::{Calendar, Timestamp};
 use dump::Force;
 use gateway::control::Wish;
 use protocol::Host;
-use store::{Store, StoreError, Taken};
+use store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::check::{self, Check, Ended};
+use crate::check::{Check, Ended};
 use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::door::Brought;
-use crate::due::{Due, EarlyAsks};
+use crate::due::{Due, EarlyAsks, UnderWay};
 use crate::fault::{Fault, Faulters, Lately};
 use crate::outage::Outage;
 use crate::publish::round::Done;
@@ -161,6 +162,7 @@ pub struct Daemon {
     store: Store,
     config: Config,
     due: Due,
+    under_way: UnderWay,
     early: EarlyAsks,
     checks: JoinSet<Finished>,
     /// With the task that checks it, until that has ended.
@@ -240,6 +242,7 @@ impl Daemon {
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok(Self {
             due: Due::new(),
+            under_way: UnderWay::default(),
             early: EarlyAsks::default(),
             checks: JoinSet::new(),
             in_flight: HashMap::new(),
@@ -296,7 +299,7 @@ impl Daemon {
     }
 
     async fn wake(&mut self, shutdown: &CancellationToken) -> Wake {
-        let waits_for_due = self.room() > 0;
+        let waits_for_due = self.room().free > 0;
         let until_due = self.due.look_at().since(self.tools.now());
         tokio::select! {
             biased;
@@ -318,83 +321,6 @@ impl Daemon {
             },
             () = tokio::time::sleep(until_due), if waits_for_due => Wake::Due,
         }
-    }
-
-    /// How many more hosts may be opened.
-    fn room(&self) -> u32 {
-        let most = u32::try_from(self.config.opens_max).unwrap_or(u32::MAX);
-        let under_way = u32::try_from(self.checks.len()).unwrap_or(u32::MAX);
-        self.outage.room(most).saturating_sub(under_way)
-    }
-
-    /// ① Takes what is due and starts its checks.
-    async fn fill(&mut self) {
-        if self.outage.is_on() {
-            return;
-        }
-        match self.due.take(self.room(), &self.tools, &self.store).await {
-            Ok(taken) => {
-                for taken in taken {
-                    self.start_if_admitted(taken).await;
-                }
-            }
-            Err(error) => self.fail_everything(&Fault::Store(error)),
-        }
-    }
-
-    /// The rule for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8). Whom the operator
-    /// denies is not asked.
-    async fn start_if_admitted(&mut self, taken: Taken) {
-        let host = taken.record.host.clone();
-        if let Err(refusal) = self.tools.door.denies(&host) {
-            // Its record stays as it is: without the line all is as before.
-            self.in_flight.insert(host.clone(), None);
-            let due = taken.record.due.unwrap_or_else(|| self.tools.again_soon());
-            self.give_back(host, due, &format!("not asked: {refusal}"));
-            return;
-        }
-        let Err(refusal) = self.tools.door.names().admit_host(host.clone()) else {
-            self.start(taken, Asked::InTurn);
-            return;
-        };
-        tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
-        self.in_flight.insert(host.clone(), None);
-        let now = self.tools.now();
-        match self
-            .tools
-            .writer
-            .park(&host, ParkedWhy::InvalidName, now)
-            .await
-        {
-            Ok(_parked) => self.give_back(host, now, "its name is no longer admitted"),
-            Err(error) => {
-                self.stuck.push(host);
-                self.fail_everything(&Fault::Store(error));
-            }
-        }
-    }
-
-    fn start(&mut self, taken: Taken, asked: Asked) {
-        let watcher = match &asked {
-            Asked::ByName(watcher) => Some(watcher.clone()),
-            Asked::InTurn | Asked::Canary(_) => None,
-        };
-        let mut check = Check::new(&taken.record, &self.tools, watcher);
-        check.wish = self.confirm.wish_for(&check.host);
-        if let Asked::Canary(wish) = asked {
-            self.canaries.bid(&mut check, wish);
-        }
-        let host = check.host.clone();
-        let tools = self.tools.clone();
-        let task = self.checks.spawn(async move {
-            let ended = check::run(&check, &tools).await;
-            Finished {
-                record: Box::new(taken.record),
-                check,
-                ended,
-            }
-        });
-        self.in_flight.insert(host, Some(task));
     }
 
     /// Somebody asked us to leave this host alone: a check of it ends at once, and no list of before that goes out after.

@@ -1,10 +1,15 @@
 //! Step 1 of 7: host rows and the clock → hosts to check.
 //!
-//! In: how much room there is. Out: the hosts that have been due longest, each already marked in flight and given its ordinary next time, in one
-//! write before its check starts, so that no crash can make a host loop. Refused: more than there is room for.
+//! In: how much room there is. Out: of each class its share of the room (`census::share`), those first that have been due longest, each already marked
+//! in flight and given its ordinary next time, in one write before its check starts, so that no crash can make a host loop. Refused: more than there is
+//! room for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use census::class::{Class, PerClass};
+use census::share::{Room, Shares};
 use census::time::Timestamp;
 use store::{Store, StoreError, Taken};
 
@@ -46,10 +51,44 @@ impl EarlyAsks {
     }
 }
 
-/// Knows when it is worth asking the store again.
+/// Hosts under way, by class.
+#[derive(Debug, Clone, Default)]
+pub struct UnderWay(Arc<PerClass<AtomicU32>>);
+
+/// A host that counts as under way until this is dropped: with its check's task, however that ends.
+#[derive(Debug)]
+pub struct Counted {
+    among: UnderWay,
+    class: Class,
+}
+
+impl UnderWay {
+    /// Counts one.
+    pub fn enter(&self, class: Class) -> Counted {
+        self.0.of(class).fetch_add(1, Ordering::Relaxed);
+        Counted {
+            among: self.clone(),
+            class,
+        }
+    }
+
+    /// How many there are.
+    pub fn counts(&self) -> PerClass<u32> {
+        PerClass::each(|class| self.0.of(class).load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.among.0.of(self.class).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Knows when it is worth asking the store again, and whose turn it is.
 #[derive(Debug)]
 pub struct Due {
     look_at: Timestamp,
+    shares: Shares,
 }
 
 impl Default for Due {
@@ -63,6 +102,7 @@ impl Due {
     pub fn new() -> Self {
         Self {
             look_at: Timestamp(i64::MIN),
+            shares: Shares::default(),
         }
     }
 
@@ -76,27 +116,29 @@ impl Due {
         self.look_at = Timestamp(i64::MIN);
     }
 
-    /// Takes the hosts that have been due longest, at most `room`.
+    /// Takes the hosts whose turn it is, at most `room.free`.
     ///
     /// # Errors
     /// When the store fails; nothing is in flight then that was not before.
     pub async fn take(
         &mut self,
-        room: u32,
+        room: Room,
         tools: &Tools,
         store: &Store,
     ) -> Result<Vec<Taken>, StoreError> {
         let now = tools.now();
         // A clock that was set back must not make the daemon sleep until it is where it was.
         let looks_far_ahead = self.look_at > now.plus(LOOK_AGAIN_AFTER);
-        if room == 0 || (now < self.look_at && !looks_far_ahead) {
+        if room.free == 0 || (now < self.look_at && !looks_far_ahead) {
             return Ok(Vec::new());
         }
-        let taken = tools
+        let jitters = tools.dice.jitters(room.free);
+        let taking = tools
             .writer
-            .take_due(now, room, tools.dice.jitters(room), tools.calendar)
-            .await?;
-        if u32::try_from(taken.len()).unwrap_or(u32::MAX) < room {
+            .take_due(now, room, self.shares, jitters, tools.calendar);
+        let (taken, shares) = taking.await?;
+        self.shares = shares;
+        if u32::try_from(taken.len()).unwrap_or(u32::MAX) < room.free {
             self.look_at = match next_due(store).await {
                 Ok(next) => next
                     .unwrap_or(now.plus(LOOK_AGAIN_AFTER))
@@ -205,8 +247,21 @@ mod tests {
         // The writer's file stays open; a new reader finds none.
         std::fs::rename(&data, &away).unwrap();
         let mut due = Due::new();
-        let taken = due.take(5, &tools, &store).await.unwrap();
+        let taken = due.take(Room::empty(5), &tools, &store).await.unwrap();
         assert_eq!(taken.len(), 1);
-        assert!(due.take(5, &tools, &store).await.is_err(), "and it is said");
+        let again = due.take(Room::empty(5), &tools, &store).await;
+        assert!(again.is_err(), "and it is said");
+    }
+
+    #[test]
+    fn a_host_is_under_way_until_its_task_is_gone() {
+        let under_way = UnderWay::default();
+        let (one, other) = (under_way.enter(Class::Dead), under_way.enter(Class::Dead));
+        let _new = under_way.enter(Class::New);
+        drop(one);
+        let counts = under_way.counts();
+        assert_eq!((counts.dead, counts.new, counts.sum()), (1, 1, 2));
+        drop(other);
+        assert_eq!(under_way.counts().dead, 0);
     }
 }

@@ -15,6 +15,7 @@ const STEPS: &[M<'static>] = &[
         "../../../migrations/0006_published_columns.sql"
     )),
     M::up(include_str!("../../../migrations/0007_days.sql")),
+    M::up(include_str!("../../../migrations/0008_classes.sql")),
 ];
 
 /// The schema of this program.

@@ -3,6 +3,7 @@
 //! In: questions. Out: rows. Refused: writing; the connection can't. All methods block: asynchronous callers use a blocking thread.
 
 use admission::Waiter;
+use census::class::Class;
 use census::group::Place;
 use census::state::{OptedOutBy, Record, State, StateName};
 use census::time::{Calendar, Timestamp};
@@ -85,11 +86,13 @@ pub(crate) const COUNT_IN_FLIGHT: &str = "SELECT count(*) FROM hosts WHERE in_fl
 pub(crate) const COUNT_OPTED_OUT: &str =
     "SELECT opted_out_by, count(*) FROM hosts WHERE state = 'opted_out' GROUP BY opted_out_by";
 
-pub(crate) const COUNT_DUE: &str =
-    "SELECT count(*) FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1";
+pub(crate) const COUNT_DUE: &str = "SELECT count(*) FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class IN (0, 1, 2, 3) AND due <= ?1";
 
-pub(crate) const NEXT_DUE: &str =
-    "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL ORDER BY due LIMIT 1";
+/// Counts no further than it is told to, so that it costs the same however much is due.
+pub(crate) const COUNT_DUE_BETWEEN: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL \
+     AND class IN (0, 1, 2, 3) AND due > ?1 AND due <= ?2 LIMIT ?3)";
+
+pub(crate) const NEXT_DUE: &str = "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 ORDER BY due LIMIT 1";
 
 /// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
 /// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes. What is read is what `crates/dump/columns.toml` calls
@@ -245,11 +248,31 @@ impl Reader {
     /// A fault of ours.
     pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         use rusqlite::OptionalExtension as _;
+        let mut statement = self.connection.prepare_cached(NEXT_DUE)?;
+        let mut next: Option<Timestamp> = None;
+        for class in Class::ALL {
+            let first = statement
+                .query_row([class.number()], |row| row.get(0).map(Timestamp))
+                .optional()?;
+            next = [next, first].into_iter().flatten().min();
+        }
+        Ok(next)
+    }
+
+    /// How many hosts that are not in flight come due after `after` and until `until`, counted up to `most`.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn due_between(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+        most: u32,
+    ) -> Result<u32, StoreError> {
         Ok(self
             .connection
-            .prepare_cached(NEXT_DUE)?
-            .query_row([], |row| row.get(0).map(Timestamp))
-            .optional()?)
+            .prepare_cached(COUNT_DUE_BETWEEN)?
+            .query_row([after.0, until.0, i64::from(most)], |row| row.get(0))?)
     }
 
     /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot of the database. Gives how many.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use census::share::{Room, Shares};
 use census::state::{OptedOutBy, ParkedWhy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
@@ -44,23 +45,23 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes the hosts that are due, the one due for longest first: gives each its ordinary next due time and marks it in flight, in one transaction.
+    /// Takes hosts that are due, of each class its share of the room ([`census::share`]) and of each class the one due for longest first: gives each its
+    /// ordinary next due time and marks it in flight, in one transaction. Gives them, and whose turn it is after them.
     ///
-    /// Never more than `limit`, than there are `jitters` (one a host), or than 1000. Of a group that is paced no more than its pace allows: the others are
-    /// put off in the same transaction. It looks at 1000 hosts at most, so there may be more that are due when it gives fewer than `limit`.
+    /// Never more than `room.free`, than there are `jitters` (one a host), or than 1000. Of a group that is paced no more than its pace allows: the others
+    /// are put off in the same transaction. It looks at 1000 hosts at most, so there may be more that are due when it gives fewer than there is room for.
     ///
     /// # Errors
     /// A fault of ours; nothing was taken.
     pub async fn take_due(
         &self,
         now: Timestamp,
-        limit: u32,
+        room: Room,
+        shares: Shares,
         jitters: Vec<Jitter>,
         calendar: Calendar,
-    ) -> Result<Vec<Taken>, StoreError> {
-        let jitters_max = u32::try_from(jitters.len()).unwrap_or(u32::MAX);
-        let limit = limit.min(jitters_max);
-        self.call(move |c| check::take_due(c, now, limit, &jitters, calendar))
+    ) -> Result<(Vec<Taken>, Shares), StoreError> {
+        self.call(move |c| check::take_due(c, now, room, shares, &jitters, calendar))
             .await
     }
 

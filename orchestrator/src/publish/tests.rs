@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use census::share::{Room, Shares};
 use census::state::{OptedOutBy, Verdict};
 use census::time::Jitter;
 use census::transition::transition;
@@ -50,9 +51,16 @@ impl Stage {
         };
         let taken = self
             .writer
-            .take_due(NOW, 99, vec![Jitter(0); 99], Calendar::REAL)
+            .take_due(
+                NOW,
+                Room::empty(99),
+                Shares::default(),
+                vec![Jitter(0); 99],
+                Calendar::REAL,
+            )
             .await;
-        for taken in taken.unwrap() {
+        let (taken, _shares) = taken.unwrap();
+        for taken in taken {
             let change = transition(&taken.record, &alive, NOW, Jitter(0), Calendar::REAL);
             self.writer.settle(change).await.unwrap();
         }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use admission::{Reserved, Suffixes};
 use census::group::Place;
+use census::share::{Room, Shares};
 use census::state::Verdict;
 use census::transition::transition;
 use proptest::prelude::*;
@@ -60,8 +61,9 @@ impl Census {
     /// All that are due, checked and found alive; which they were.
     async fn check_due(&self, now: Timestamp, room: u32) -> Vec<String> {
         let jitters = vec![Jitter(7); usize::try_from(room).unwrap()];
-        let taken = self.writer.take_due(now, room, jitters, REAL).await;
-        let taken = taken.unwrap();
+        let (room, shares) = (Room::empty(room), Shares::default());
+        let taken = self.writer.take_due(now, room, shares, jitters, REAL).await;
+        let (taken, _shares) = taken.unwrap();
         let alive = Verdict::Alive {
             software: "mastodon".to_owned(),
             version: None,

@@ -2,7 +2,9 @@
 //!
 //! In: due hosts; changes. Out: records to check; rows. Refused: a host that is in flight already (invariant I8) or never asked (invariant I7).
 
+use census::class::{Class, PerClass};
 use census::schedule::due_when_taken;
+use census::share::{Room, Shares};
 use census::state::{Record, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
@@ -31,6 +33,8 @@ pub struct Taken {
     pub interruptions: u32,
     /// Its last checks that ended in a fault of ours, in a row.
     pub faults: u32,
+    /// Its class when it was taken.
+    pub class: Class,
 }
 
 /// What became of a change.
@@ -45,8 +49,11 @@ pub struct Settled {
 pub(crate) const TAKE_DUE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND due <= ?1 ORDER BY due LIMIT ?2"
+    " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 ORDER BY due LIMIT ?3"
 );
+
+/// Counts no further than it has to: a backlog of millions costs no more than a full room.
+pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
 
 pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
 
@@ -60,55 +67,123 @@ pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
 pub(crate) const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
-/// Takes the hosts that have been due for longest, at most one a jitter. Those whose group has no turn for them are put off, and the next ones looked
-/// at instead: one sick group must not keep others waiting.
+/// Takes due hosts, at most one a jitter: of each class its share of the room, and of each class those that have been due for longest. Those whose
+/// group has no turn for them are put off, and the room is shared once more: one sick group must not keep others waiting.
 pub(crate) fn take_due(
     connection: &Connection,
     now: Timestamp,
-    limit: u32,
+    mut room: Room,
+    mut shares: Shares,
     jitters: &[Jitter],
     calendar: Calendar,
-) -> Result<Vec<Taken>, StoreError> {
-    let limit = usize::try_from(limit.min(TAKE_MAX)).unwrap_or(usize::MAX);
-    let mut jitters = jitters.iter().copied().take(limit).peekable();
-    let (mut taken, mut left) = (Vec::new(), TAKE_MAX);
-    let mut portion = u32::try_from(jitters.len()).unwrap_or(TAKE_MAX);
-    while portion > 0 {
-        let rows = look(connection, now, portion)?;
-        let found = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        for row in rows {
-            let Some(jitter) = jitters.peek().copied() else {
-                return Ok(taken);
-            };
+) -> Result<(Vec<Taken>, Shares), StoreError> {
+    let most = u32::try_from(jitters.len()).unwrap_or(u32::MAX);
+    room.free = room.free.min(most).min(TAKE_MAX);
+    let mut taking = Taking {
+        connection,
+        now,
+        calendar,
+        jitters: jitters.iter().copied().peekable(),
+        taken: Vec::new(),
+        left: TAKE_MAX,
+    };
+    // The first time round most are taken who are looked at.
+    let mut portion_min = 0;
+    while room.free > 0 && taking.left > 0 {
+        let granted = shares.divide(room, taking.waiting(room.free)?);
+        let mut missed = false;
+        for class in Class::ALL {
+            let granted = *granted.of(class);
+            let took = taking.of_class(class, granted, portion_min)?;
+            room.free = room.free.saturating_sub(took);
+            let under_way = room.under_way.of_mut(class);
+            *under_way = under_way.saturating_add(took);
+            missed |= took < granted;
+        }
+        if !missed {
+            break;
+        }
+        portion_min = PORTION_AGAIN;
+    }
+    Ok((taking.taken, shares))
+}
+
+/// What one request has taken so far.
+struct Taking<'c, J: Iterator> {
+    connection: &'c Connection,
+    now: Timestamp,
+    calendar: Calendar,
+    jitters: std::iter::Peekable<J>,
+    taken: Vec<Taken>,
+    /// Hosts that it may still look at.
+    left: u32,
+}
+
+impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
+    /// How many of each class are due, as far as it matters for this room.
+    fn waiting(&self, most: u32) -> Result<PerClass<u32>, StoreError> {
+        let mut statement = self.connection.prepare_cached(COUNT_WAITING)?;
+        let mut waiting = PerClass::default();
+        for class in Class::ALL {
+            *waiting.of_mut(class) =
+                statement.query_row(params![class.number(), self.now.0, most], |row| row.get(0))?;
+        }
+        Ok(waiting)
+    }
+
+    /// Takes up to `granted` of a class, those first that have been due for longest. Gives how many.
+    fn of_class(
+        &mut self,
+        class: Class,
+        granted: u32,
+        portion_min: u32,
+    ) -> Result<u32, StoreError> {
+        let mut took = 0;
+        if granted == 0 {
+            return Ok(took);
+        }
+        for row in self.look(class, granted.max(portion_min).min(self.left))? {
+            if took == granted {
+                break;
+            }
+            self.left = self.left.saturating_sub(1);
             match row {
-                Ok(row) => {
-                    if groups::is_its_turn(connection, &row, now, own(jitter, &row), calendar)? {
-                        taken.push(take(connection, row, now, jitter, calendar)?);
-                        jitters.next();
-                    }
-                }
+                Ok(row) => took += u32::from(self.take(row)?),
                 // One such row at the head of the queue would otherwise stop the census.
                 Err(StoreError::BadRow { id, column }) => {
-                    mend::park_bad_row(connection, id, column, now)?;
+                    mend::park_bad_row(self.connection, id, column, self.now)?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        left = left.saturating_sub(found);
-        let is_all = found < portion || jitters.peek().is_none();
-        portion = if is_all { 0 } else { PORTION_AGAIN.min(left) };
+        Ok(took)
     }
-    Ok(taken)
-}
 
-fn look(
-    connection: &Connection,
-    now: Timestamp,
-    portion: u32,
-) -> Result<Vec<Result<HostRow, StoreError>>, StoreError> {
-    let mut statement = connection.prepare_cached(TAKE_DUE)?;
-    let rows = statement.query_map(params![now.0, portion], |row| Ok(row::decode(row)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    fn look(
+        &self,
+        class: Class,
+        portion: u32,
+    ) -> Result<Vec<Result<HostRow, StoreError>>, StoreError> {
+        let mut statement = self.connection.prepare_cached(TAKE_DUE)?;
+        let parameters = params![class.number(), self.now.0, portion];
+        let rows = statement.query_map(parameters, |row| Ok(row::decode(row)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes a host, or puts it off. Gives whether it was taken.
+    fn take(&mut self, row: HostRow) -> Result<bool, StoreError> {
+        let (connection, now, calendar) = (self.connection, self.now, self.calendar);
+        let Some(jitter) = self.jitters.peek().copied() else {
+            return Ok(false);
+        };
+        let is_taken = groups::is_its_turn(connection, &row, now, own(jitter, &row), calendar)?;
+        if is_taken {
+            self.jitters.next();
+            self.taken
+                .push(take(connection, row, now, jitter, calendar)?);
+        }
+        Ok(is_taken)
+    }
 }
 
 /// A throw of its own for a host that may be put off: many of them share one that nobody has used up.
@@ -148,6 +223,7 @@ fn take(
     jitter: Jitter,
     calendar: Calendar,
 ) -> Result<Taken, StoreError> {
+    let class = row.class();
     let mut record = row.record;
     record.due = due_when_taken(&record, now, jitter, calendar);
     connection
@@ -157,6 +233,7 @@ fn take(
         record,
         interruptions: row.interruptions,
         faults: row.faults,
+        class,
     })
 }
 

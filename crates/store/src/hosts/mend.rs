@@ -17,7 +17,7 @@ pub(crate) const INTERRUPTED: &str = "UPDATE hosts SET in_flight = 0, interrupti
 /// month nor bring it due at once. The row's id stands in for chance.
 pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) * \
      (CASE WHEN state IN ('discovered', 'alive', 'dying', 'moving') THEN ?3 ELSE ?4 END) / 1000 \
-     WHERE in_flight = 0 AND due IS NOT NULL AND due > ?2";
+     WHERE in_flight = 0 AND due IS NOT NULL AND class IN (0, 1, 2, 3) AND due > ?2";
 
 pub(crate) const CLAMP_IN_FLIGHT: &str =
     "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";

@@ -2,6 +2,7 @@
 //!
 //! In: a row. Out: a record. Refused: a row that holds no valid name, or a word that no version of this program wrote.
 
+use census::class::{Class, Tried};
 use census::group::Place;
 use census::state::{Before, OptedOutBy, ParkedWhy, Record, State};
 use census::time::Timestamp;
@@ -21,6 +22,17 @@ pub(crate) struct HostRow {
     pub(crate) last_note: Option<String>,
     pub(crate) group_id: Option<i64>,
     pub(crate) place: Place,
+}
+
+impl HostRow {
+    /// Its class, as the column has it that the index of due hosts begins with.
+    pub(crate) fn class(&self) -> Class {
+        let tried = match self.last_note {
+            None => Tried::Never,
+            Some(_) => Tried::InVain,
+        };
+        Class::of(&self.record, tried)
+    }
 }
 
 /// All columns of a row, for the queries of this crate.

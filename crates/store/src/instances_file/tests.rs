@@ -181,7 +181,7 @@ fn declared() -> (BTreeSet<String>, Vec<(String, String)>) {
 fn every_column_of_the_census_is_declared_and_every_declared_one_is_there() {
     let mut connection = Connection::open_in_memory().unwrap();
     migrate::SCHEMA.to_latest(&mut connection).unwrap();
-    let sql = "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns \
+    let sql = "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns \
         WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let mut statement = connection.prepare(sql).unwrap();
     let found: rusqlite::Result<BTreeSet<String>> =

@@ -17,6 +17,7 @@ const JITTER: Jitter = Jitter(1 << 31);
 const REAL: Calendar = Calendar::REAL;
 const HOUR: Duration = Duration::from_secs(3600);
 
+mod classes;
 mod mending;
 mod trouble;
 
@@ -64,9 +65,16 @@ impl Census {
     async fn take_due(&self, limit: u32) -> Vec<String> {
         let taken = self
             .writer
-            .take_due(NOW, limit, vec![JITTER; 50], REAL)
+            .take_due(
+                NOW,
+                Room::empty(limit),
+                Shares::default(),
+                vec![JITTER; 50],
+                REAL,
+            )
             .await
             .unwrap();
+        let (taken, _shares) = taken;
         taken
             .iter()
             .map(|taken| taken.record.host.to_string())

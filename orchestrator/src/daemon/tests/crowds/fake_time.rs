@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use census::schedule::due_when_taken;
+use census::share::{Room, Shares};
 use census::state::{Record, Verdict};
 use census::time::{Calendar, Timestamp};
 use census::transition::transition;
@@ -94,6 +95,7 @@ pub(super) struct Census {
     records: Vec<Record>,
     dice: Dice,
     early: EarlyAsks,
+    shares: Shares,
     events: BinaryHeap<Reverse<(i64, Event)>>,
     /// When each place among the containers is free.
     places: [i64; CHECKS_MAX],
@@ -145,6 +147,7 @@ impl Census {
             records: Vec::new(),
             dice: Dice::seeded(4),
             early: EarlyAsks::default(),
+            shares: Shares::default(),
             events: BinaryHeap::new(),
             places: [0; CHECKS_MAX],
         };
@@ -265,8 +268,10 @@ impl Census {
                 let room = u32::try_from(room).unwrap();
                 let jitters = self.dice.jitters(room);
                 let taking = store.writer();
-                let taking = taking.take_due(now, room, jitters, Calendar::REAL);
-                let taken = runtime.block_on(taking).unwrap();
+                let (room, shares) = (Room::empty(room), std::mem::take(&mut self.shares));
+                let taking = taking.take_due(now, room, shares, jitters, Calendar::REAL);
+                let (taken, shares) = runtime.block_on(taking).unwrap();
+                self.shares = shares;
                 let ids: Vec<_> = taken.iter().map(|taken| ids[&taken.record.host]).collect();
                 for (id, taken) in ids.iter().zip(taken) {
                     self.records[*id] = taken.record;

@@ -1,0 +1,210 @@
+//! Which of those who are due are taken first.
+
+use census::class::{Class, PerClass};
+use census::state::{OptedOutBy, ParkedWhy};
+use proptest::prelude::*;
+
+use super::*;
+
+fn states() -> impl Strategy<Value = State> {
+    let befores = vec![
+        Before::Discovered,
+        Before::Alive,
+        Before::Dead,
+        Before::Moved,
+    ];
+    let target = host("target");
+    let moving = (prop::sample::select(befores.clone()), 1_u32..9);
+    prop_oneof![
+        Just(State::Discovered),
+        Just(State::Alive),
+        Just(State::Dead),
+        (prop::sample::select(befores), 1_u32..9, any::<bool>()).prop_map(
+            |(before, count, gone)| State::Dying {
+                before,
+                count,
+                gone,
+                gone_last: false,
+            }
+        ),
+        moving.prop_map({
+            let target = target.clone();
+            move |(before, count)| State::Moving {
+                before,
+                count,
+                target: target.clone(),
+            }
+        }),
+        Just(State::Moved { target }),
+        Just(State::OptedOut {
+            by: OptedOutBy::Robots
+        }),
+        Just(State::Parked {
+            why: ParkedWhy::Moderator
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The index goes by SQL and the rule by Rust: a host that they put into different classes would be counted in one and taken in none.
+    #[test]
+    fn the_column_is_the_rule(rows in prop::collection::vec((states(), any::<bool>()), 1..20)) {
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::migrate::SCHEMA.to_latest(&mut connection).unwrap();
+        for (n, (state, noted)) in rows.into_iter().enumerate() {
+            let due = (!state.is_never_asked()).then_some(NOW);
+            let host = host(&format!("n{n}"));
+            let record = Record { state, due, ..Record::discovered(host.clone(), NOW, NOW) };
+            row::insert(&connection, &record).unwrap();
+            if noted {
+                check::release(&connection, &host, NOW, Some("put off")).unwrap();
+            }
+            let row = row::find(&connection, &host).unwrap().unwrap();
+            let class: i64 = connection
+                .query_row("SELECT class FROM hosts WHERE name = ?1", [host.as_str()], |row| row.get(0))
+                .unwrap();
+            prop_assert_eq!(class, row.class().number(), "{:?}", row.record);
+        }
+    }
+}
+
+/// A census with so many hosts of each class, `crowd` of each but the living, all of them due before any of the living.
+async fn crowded(living: usize, crowd: usize) -> Census {
+    let census = Census::new();
+    for n in 0..living {
+        let record = Record::discovered(host(&format!("living{n}")), NOW, NOW);
+        census
+            .put(Record {
+                state: State::Alive,
+                ..record
+            })
+            .await;
+    }
+    let long_due = NOW.minus(HOUR);
+    for n in 0..crowd {
+        let record = |kind| Record::discovered(host(&format!("{kind}{n}")), NOW, long_due);
+        census.put(record("new")).await;
+        census
+            .put(Record {
+                state: State::Dead,
+                ..record("dead")
+            })
+            .await;
+        census.put(record("retry")).await;
+        census
+            .writer
+            .release(
+                &host(&format!("retry{n}")),
+                long_due,
+                Some("put off".to_owned()),
+            )
+            .await
+            .unwrap();
+    }
+    census
+}
+
+async fn take(census: &Census, room: Room, shares: &mut Shares) -> PerClass<u32> {
+    let jitters = vec![JITTER; 200];
+    let taken = census
+        .writer
+        .take_due(NOW, room, *shares, jitters, REAL)
+        .await;
+    let (taken, after) = taken.unwrap();
+    *shares = after;
+    let mut counts = PerClass::<u32>::default();
+    for taken in taken {
+        let name = taken.record.host.to_string();
+        assert!(name.starts_with(taken.class.as_str()), "{name}: {taken:?}");
+        *counts.of_mut(taken.class) += 1;
+    }
+    counts
+}
+
+#[tokio::test]
+async fn no_crowd_that_was_due_before_keeps_the_living_from_their_share() {
+    let census = crowded(30, 30).await;
+    let mut shares = Shares::default();
+    let taken = take(&census, Room::empty(20), &mut shares).await;
+    let expect = PerClass {
+        living: 12,
+        new: 4,
+        retry: 2,
+        dead: 2,
+    };
+    assert_eq!(taken, expect);
+    // One after the other, as places become free.
+    let mut one_by_one = PerClass::<u32>::default();
+    for _ in 0..20 {
+        let taken = take(&census, Room::empty(1), &mut shares).await;
+        one_by_one = PerClass::each(|class| one_by_one.of(class) + taken.of(class));
+    }
+    assert_eq!(one_by_one, expect);
+}
+
+#[tokio::test]
+async fn room_that_one_class_does_not_want_goes_to_the_others() {
+    let census = crowded(3, 30).await;
+    let taken = take(&census, Room::empty(93), &mut Shares::default()).await;
+    assert_eq!(taken.sum(), 93);
+    assert_eq!(taken.living, 3);
+    assert_eq!(
+        take(&census, Room::empty(9), &mut Shares::default())
+            .await
+            .sum(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn what_a_class_holds_counts() {
+    let census = crowded(30, 30).await;
+    let room = Room {
+        free: 6,
+        most: 20,
+        under_way: PerClass {
+            living: 4,
+            new: 0,
+            retry: 0,
+            dead: 10,
+        },
+    };
+    let taken = take(&census, room, &mut Shares::default()).await;
+    assert_eq!((taken.sum(), taken.dead), (6, 0), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_host_changes_its_class_with_its_row() {
+    let census = Census::with(&["a"]).await;
+    let class = |expect| {
+        let rows = [
+            (Class::Living, 0),
+            (Class::New, 1),
+            (Class::Retry, 2),
+            (Class::Dead, 3),
+        ];
+        let number = rows.iter().find(|(class, _)| *class == expect).unwrap().1;
+        let found = census.writer.call(move |c| {
+            Ok(c.query_row("SELECT class FROM hosts", [], |row| row.get::<_, i64>(0))?)
+        });
+        async move { assert_eq!(found.await.unwrap(), number, "{expect:?}") }
+    };
+    class(Class::New).await;
+    census.take("a").await;
+    census
+        .writer
+        .release(&host("a"), NOW, Some("put off".to_owned()))
+        .await
+        .unwrap();
+    class(Class::Retry).await;
+    census.check("a", &alive()).await;
+    class(Class::Living).await;
+    census.check("a", &dead()).await;
+    class(Class::Living).await;
+    for _ in 0..2 {
+        census.check("a", &Verdict::Gone).await;
+    }
+    class(Class::Dead).await;
+}

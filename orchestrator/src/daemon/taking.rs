@@ -1,0 +1,96 @@
+//! Step 1 of 7 within the loop: takes what is due and starts its checks.
+
+use census::share::Room;
+use census::state::ParkedWhy;
+use store::Taken;
+
+use super::{Asked, Daemon, Finished};
+use crate::check::{self, Check};
+use crate::fault::Fault;
+
+impl Daemon {
+    /// How many more hosts may be opened, and who is under way.
+    pub(super) fn room(&self) -> Room {
+        let most = u32::try_from(self.config.opens_max).unwrap_or(u32::MAX);
+        let most = self.outage.room(most);
+        let under_way = u32::try_from(self.checks.len()).unwrap_or(u32::MAX);
+        Room {
+            free: most.saturating_sub(under_way),
+            most,
+            under_way: self.under_way.counts(),
+        }
+    }
+
+    /// ① Takes what is due and starts its checks.
+    pub(super) async fn fill(&mut self) {
+        if self.outage.is_on() {
+            return;
+        }
+        match self.due.take(self.room(), &self.tools, &self.store).await {
+            Ok(taken) => {
+                for taken in taken {
+                    self.start_if_admitted(taken).await;
+                }
+            }
+            Err(error) => self.fail_everything(&Fault::Store(error)),
+        }
+    }
+
+    /// The rule for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8). Whom the operator
+    /// denies is not asked.
+    async fn start_if_admitted(&mut self, taken: Taken) {
+        let host = taken.record.host.clone();
+        if let Err(refusal) = self.tools.door.denies(&host) {
+            // Its record stays as it is: without the line all is as before.
+            self.in_flight.insert(host.clone(), None);
+            let due = taken.record.due.unwrap_or_else(|| self.tools.again_soon());
+            self.give_back(host, due, &format!("not asked: {refusal}"));
+            return;
+        }
+        let Err(refusal) = self.tools.door.names().admit_host(host.clone()) else {
+            self.start(taken, Asked::InTurn);
+            return;
+        };
+        tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
+        self.in_flight.insert(host.clone(), None);
+        let now = self.tools.now();
+        match self
+            .tools
+            .writer
+            .park(&host, ParkedWhy::InvalidName, now)
+            .await
+        {
+            Ok(_parked) => self.give_back(host, now, "its name is no longer admitted"),
+            Err(error) => {
+                self.stuck.push(host);
+                self.fail_everything(&Fault::Store(error));
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, taken: Taken, asked: Asked) {
+        let watcher = match &asked {
+            Asked::ByName(watcher) => Some(watcher.clone()),
+            Asked::InTurn | Asked::Canary(_) => None,
+        };
+        let mut check = Check::new(&taken.record, &self.tools, watcher);
+        check.wish = self.confirm.wish_for(&check.host);
+        if let Asked::Canary(wish) = asked {
+            self.canaries.bid(&mut check, wish);
+        }
+        let host = check.host.clone();
+        let tools = self.tools.clone();
+        let counted = self.under_way.enter(taken.class);
+        let task = self.checks.spawn(async move {
+            // With the task, however it ends.
+            let _counted = counted;
+            let ended = check::run(&check, &tools).await;
+            Finished {
+                record: Box::new(taken.record),
+                check,
+                ended,
+            }
+        });
+        self.in_flight.insert(host, Some(task));
+    }
+}
