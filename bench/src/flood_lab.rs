@@ -190,6 +190,7 @@ fn fedicensus(arguments: &Arguments, folder: &Path) -> Command {
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_INSTANCE", INSTANCE.to_owned()),
         ("FEDICENSUS_CHECKS_MAX", arguments.in_flight.to_string()),
+        ("FEDICENSUS_CHECKS_MIN", arguments.in_flight.to_string()),
         (
             "FEDICENSUS_ENGINE_SOCKET",
             arguments.engine.display().to_string(),

@@ -162,6 +162,7 @@ fn settings(
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_INSTANCE", crate::INSTANCE.to_owned()),
         ("FEDICENSUS_CHECKS_MAX", in_flight.to_string()),
+        ("FEDICENSUS_CHECKS_MIN", in_flight.to_string()),
         ("FEDICENSUS_ENGINE_SOCKET", engine.display().to_string()),
         ("FEDICENSUS_CHECKER_IMAGE", image.to_owned()),
         ("FEDICENSUS_GATEWAY_SOCKET", at("sockets/gateway.sock")),

@@ -19,6 +19,7 @@ use crate::egress::{Way, open};
 use crate::fault::Fault;
 use crate::lines::Lines;
 use crate::metrics::labels::Phase;
+use crate::places::Place;
 use crate::report::{Breach, Report, conclude};
 use crate::tools::Tools;
 
@@ -118,7 +119,7 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
     };
     let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, tools.places.acquire()).await else {
+    let Ok(place) = timeout(PLACE_WITHIN, tools.places.take()).await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: PLACE_WITHIN,
@@ -126,15 +127,11 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
     };
     tools.meters.phase(Phase::Waiting, opened.elapsed());
     let placed = Instant::now();
-    let container = tools
-        .launcher
-        .launch(&check.id, &check.host)
-        .await
-        .map_err(Fault::Launcher)?;
-    check.step(|| format!("launcher: container for check {}", check.id));
-    let told = timeout(OVERDUE_AFTER, listen(check, container, &mut egress, tools))
-        .await
-        .map_err(|_elapsed| Fault::Overdue)??;
+    let told = contain(check, &place, &mut egress, tools).await;
+    if told.as_ref().is_err_and(Fault::is_the_engines) {
+        place.engine_failed();
+    }
+    let told = told?;
     if let Some(end) = &told.end {
         tools.meters.container(end, placed.elapsed());
     }
@@ -221,13 +218,33 @@ struct Told {
     stderr: Vec<u8>,
 }
 
+/// Has a container run in the place, to its end.
+async fn contain(
+    check: &Check,
+    place: &Place,
+    egress: &mut Egress,
+    tools: &Tools,
+) -> Result<Told, Fault> {
+    let launched = tools.launcher.launch(&check.id, &check.host).await;
+    let container = launched.map_err(Fault::Launcher)?;
+    check.step(|| format!("launcher: container for check {}", check.id));
+    timeout(
+        OVERDUE_AFTER,
+        listen(check, container, place, egress, tools),
+    )
+    .await
+    .map_err(|_elapsed| Fault::Overdue)?
+}
+
 /// Reads the container to its end; a breach ends it at once, because dropping it kills it.
 async fn listen(
     check: &Check,
     mut container: Container,
+    place: &Place,
     egress: &mut Egress,
     tools: &Tools,
 ) -> Result<Told, Fault> {
+    let mut is_silent = true;
     let mut report = Report::new(check.host.clone());
     let mut lines = Lines::default();
     let mut stderr = Stderr::default();
@@ -237,6 +254,10 @@ async fn listen(
             frame = container.next() => frame.map_err(Fault::Launcher)?,
             () = egress.lost() => return Err(Fault::GatewayLost),
         };
+        // Its `hello`, before the checker has touched the network: until then it was the engine alone that took its time.
+        if matches!(frame, Frame::Stdout(_)) && std::mem::take(&mut is_silent) {
+            place.started();
+        }
         let breach = match frame {
             Frame::Stdout(bytes) => hear(check, &bytes, &mut lines, &mut report, tools).await?,
             Frame::Stderr(bytes) => stderr.push(&bytes).err(),
@@ -345,3 +366,6 @@ fn log_oddities(check: &Check, told: &Told) {
     let stderr = escaped(&told.stderr, protocol::limits::TEXT_BYTES_MAX);
     tracing::warn!(host = %check.host, check.id = %check.id, breach, stderr, "the checker misbehaved");
 }
+
+#[cfg(test)]
+mod tests;

@@ -421,12 +421,12 @@ mod tests {
             let matches = command().try_get_matches_from(arguments).unwrap();
             let cli = Cli::from_arg_matches(&matches).unwrap();
             let (_, config) = settle_settings(&cli, &matches).unwrap();
-            assert_eq!(config.checks_max, 7, "{arguments:?}");
+            assert_eq!(config.checks.most, 7, "{arguments:?}");
         }
         let arguments = ["fedicensus", "token", "key", "file", "--checks-max", "7"];
         let matches = command().try_get_matches_from(arguments).unwrap();
         let cli = Cli::from_arg_matches(&matches).unwrap();
         let (_, config) = settle_settings(&cli, &matches).unwrap();
-        assert_eq!(config.checks_max, 7, "{arguments:?}");
+        assert_eq!(config.checks.most, 7, "{arguments:?}");
     }
 }

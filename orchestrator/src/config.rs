@@ -4,6 +4,7 @@
 //! unknown keys, values out of bounds, names that are none.
 
 mod intake;
+mod room;
 mod table;
 mod value;
 
@@ -18,6 +19,7 @@ use protocol::{Host, ListFormat};
 use site::facts::Intake;
 use thiserror::Error;
 
+use crate::level::Bounds;
 use crate::policy::{self, ListError, SuffixPlace};
 use crate::publish::Publisher;
 use crate::publish::pages::About;
@@ -34,9 +36,6 @@ pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
 
 /// Most bytes of a settings file; a full one with comments is below 8 KiB.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-
-/// Hosts opened for each place among the containers: whoever is opened waits for a place with a connection open.
-const OPENS_PER_CHECK_MAX: u64 = 8;
 
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
@@ -141,9 +140,9 @@ pub struct Config {
     /// Hosts known to live.
     pub canaries: Vec<Host>,
     /// Containers at once.
-    pub checks_max: usize,
+    pub checks: Bounds,
     /// Hosts being opened or checked at once.
-    pub opens_max: usize,
+    pub opens_max: u32,
     /// Peers are asked for at the first `alive` and every so many after.
     pub peers_every: u32,
     /// Directory of the database.
@@ -290,14 +289,14 @@ impl Config {
             set: values.parse("suffix_list", path_or_none)?,
             read: data_dir.join(source::suffix_list::FILE_NAME),
         };
-        let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
-        let opens_max = opens_max(values)?;
+        let checks = room::checks(values)?;
+        let opens_max = room::opens_max(values)?;
         Ok(Self {
             contact: values.parse("contact", contact)?,
             seeds: values.parse("seeds", hosts)?,
             canaries: values.parse("canaries", hosts)?,
-            checks_max: usize::try_from(checks_max).unwrap_or(usize::MAX),
-            opens_max: usize::try_from(opens_max).unwrap_or(usize::MAX),
+            checks,
+            opens_max,
             peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
             data_dir,
             public_dir: values.parse("public_dir", path)?,
@@ -440,21 +439,9 @@ fn admission_files(
     })
 }
 
-fn opens_max(values: &Values) -> Result<u64, ConfigError> {
-    let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
-    values.parse("opens_max", |text| match text {
-        "" => Ok(checks_max.saturating_mul(4)),
-        text => number(
-            text,
-            checks_max,
-            checks_max.saturating_mul(OPENS_PER_CHECK_MAX),
-        ),
-    })
-}
-
 fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
     let directory = values.parse("egress_dir", path)?;
-    let checks_max = values.parse("checks_max", |text| number(text, 1, 64))?;
+    let checks_max = u64::from(room::checks(values)?.most);
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
         door_socket: values.parse("launcher_socket", path)?,
@@ -489,7 +476,7 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
         text_socket: values.parse("text_socket", path_or_none)?,
         egress_root: values.parse("egress_dir", path)?,
         resolvers: values.parse("resolvers", resolvers)?,
-        open_max: u32::try_from(opens_max(values)?).unwrap_or(u32::MAX),
+        open_max: room::opens_max(values)?,
         deny_addresses: values.parse("deny_addresses", |text| {
             list(text)
                 .map(|item| {

@@ -13,6 +13,7 @@ mod writes;
 mod tests;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,12 +38,13 @@ use crate::outage::Outage;
 use crate::publish::round::Done;
 use crate::publish::signature;
 use crate::silence::Silence;
+use crate::strain;
 use crate::tools::Tools;
 
 use canaries::Canaries;
 use dumps::Dumps;
 
-pub use live::{Live, LiveState};
+pub use live::{Live, LiveState, Pace};
 
 /// The loop looks around at least this often: for what has waited too long, for outages, for the dump.
 const TICK: Duration = Duration::from_secs(1);
@@ -52,6 +54,9 @@ const QUIET_MAX: Duration = Duration::from_secs(30);
 
 /// A clock that moved this much against the monotonic one has been set.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
+
+/// Where the kernel tells of the machine, in a container too.
+const PROC: &str = "/proc";
 
 /// Orders that wait at most; whoever gives one waits for its answer.
 pub const ORDERS_MAX: usize = 16;
@@ -337,6 +342,7 @@ impl Daemon {
     async fn tick(&mut self) -> anyhow::Result<()> {
         let now = self.tools.now();
         self.watch_clock(now).await;
+        self.tools.places.strained(strain::look(Path::new(PROC)));
         match self.store.is_in_place() {
             Ok(()) => {}
             // Whoever watches this process starts a new one, which opens the new file.
@@ -467,9 +473,17 @@ impl Daemon {
     }
 
     fn show(&self) {
+        let (allowed, bounds) = self.tools.places.allowed();
+        let pace = Pace {
+            checks_allowed: allowed,
+            checks_min: bounds.least,
+            checks_max: bounds.most,
+            under_way: self.under_way.by_name(),
+        };
         self.live.show(
             self.tools.now(),
             self.in_flight.len(),
+            pace,
             self.confirm.waiting(),
             self.outage.describe(),
             self.silence.describe(),

@@ -4,6 +4,7 @@
 //! in flight and given its ordinary next time, in one write before its check starts, so that no crash can make a host loop. Refused: more than there is
 //! room for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -70,6 +71,13 @@ impl UnderWay {
             among: self.clone(),
             class,
         }
+    }
+
+    /// How many there are, by the name of their class.
+    pub fn by_name(&self) -> BTreeMap<String, u32> {
+        let counts = self.counts();
+        let named = |class: Class| (class.as_str().to_owned(), *counts.of(class));
+        Class::ALL.into_iter().map(named).collect()
     }
 
     /// How many there are.
@@ -167,7 +175,6 @@ mod tests {
     use gateway::GatewayClient;
     use launcher::LauncherClient;
     use protocol::Host;
-    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::clock::{Dice, SystemClock};
@@ -227,7 +234,7 @@ mod tests {
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: crate::places::Places::fixed(1),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),

@@ -93,6 +93,27 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Whether the engine did not bring a container up, or to its end: a reason to ask less of it. What a host may have brought about is none.
+    pub fn is_the_engines(&self) -> bool {
+        use launcher::wire::FaultKind;
+        match self {
+            Self::Launcher(_) | Self::Overdue => true,
+            Self::Launch(fault) => match fault.kind {
+                FaultKind::EngineDown | FaultKind::EngineError | FaultKind::Full => true,
+                FaultKind::ImageMissing | FaultKind::NotConfined | FaultKind::BadRequest => false,
+            },
+            Self::Gateway(_)
+            | Self::GatewayLost
+            | Self::NoHello { .. }
+            | Self::OutputLost
+            | Self::NoConnection
+            | Self::NetworkLost
+            | Self::Store(_) => false,
+        }
+    }
+}
+
 /// Whose a fault is, as far as others can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {

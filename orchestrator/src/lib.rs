@@ -13,7 +13,10 @@ pub mod clock;
 pub mod door;
 pub mod groups;
 pub mod input_file;
+pub mod level;
+pub mod places;
 pub mod policy;
+pub mod strain;
 pub mod tools;
 
 pub mod daemon;

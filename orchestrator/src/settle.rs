@@ -41,7 +41,6 @@ mod tests {
     use launcher::LauncherClient;
     use protocol::Host;
     use store::Store;
-    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::clock::{Dice, SystemClock};
@@ -58,7 +57,7 @@ mod tests {
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: crate::places::Places::fixed(1),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),

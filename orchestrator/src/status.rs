@@ -9,7 +9,7 @@ use gateway::control::Family;
 use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
 
-use crate::daemon::LiveState;
+use crate::daemon::{LiveState, Pace};
 use crate::explain::rfc3339;
 use crate::source::keep::pause_words;
 
@@ -249,6 +249,7 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
         if ended.is_empty() { "" } else { "; ended: " },
         ended.join(", ")
     )];
+    lines.push(format!("pace       {}", pace_words(&daemon.pace)));
     if let Some(admission) = &daemon.admission {
         lines.push(format!("admission  {}", admission.text()));
     }
@@ -272,6 +273,26 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
         lines.push(format!("DUMP       {trouble}"));
     }
     lines
+}
+
+fn pace_words(pace: &Pace) -> String {
+    let under_way: Vec<_> = pace
+        .under_way
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, count)| format!("{count} {class}"))
+        .collect();
+    format!(
+        "{} containers at once ({} to {}); under way: {}",
+        pace.checks_allowed,
+        pace.checks_min,
+        pace.checks_max,
+        if under_way.is_empty() {
+            "none".to_owned()
+        } else {
+            under_way.join(", ")
+        }
+    )
 }
 
 fn launcher_line(launcher: &launcher::wire::Status) -> String {
@@ -327,6 +348,14 @@ mod tests {
             last_dump: None,
             daemon: Some(LiveState {
                 waiting: 37,
+                pace: Pace {
+                    checks_allowed: 3,
+                    checks_min: 2,
+                    checks_max: 4,
+                    under_way: [("dead", 2), ("living", 9), ("new", 0)]
+                        .map(|(class, count)| (class.to_owned(), count))
+                        .into(),
+                },
                 nobody_lives: silence.describe(),
                 ..LiveState::default()
             }),
@@ -352,6 +381,7 @@ groups     2 held with 300 hosts held back, 1 denied
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
 look at it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
+pace       3 containers at once (2 to 4); under way: 2 dead, 9 living
 NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
 its roots are?

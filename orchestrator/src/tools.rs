@@ -7,12 +7,12 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
 use store::{Candidate, StoreError, Writer};
-use tokio::sync::Semaphore;
 
 use crate::clock::{Clock, Dice};
 use crate::config::Config;
 use crate::door::Door;
 use crate::metrics::Meters;
+use crate::places::Places;
 
 /// The tools of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ pub struct Tools {
     pub dice: Arc<Dice>,
     /// All intervals.
     pub calendar: Calendar,
-    /// Containers at once.
-    pub places: Arc<Semaphore>,
+    /// Places among the containers.
+    pub places: Places,
     /// Who runs this census.
     pub contact: Arc<str>,
     /// Peers are asked for at the first `alive` and every so many after.
@@ -59,7 +59,7 @@ impl Tools {
             clock,
             dice: Arc::new(dice),
             calendar: config.calendar,
-            places: Arc::new(Semaphore::new(config.checks_max)),
+            places: Places::new(config.checks),
             contact: config.contact.as_str().into(),
             peers_every: config.peers_every,
             meters: Arc::default(),

@@ -36,12 +36,17 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "checks_max",
         "4",
-        "Containers at once, 1 to 64. Four keep a two-core machine busy and responsive.",
+        "Containers at once at most, 1 to 64; the census finds by itself how many of them the machine bears (docs/operating.md). Four keep a two-core machine busy and responsive.",
+    ),
+    setting(
+        "checks_min",
+        "",
+        "Containers at once at least, however slow the engine is, 1 to `checks_max`; empty: two, so that one host that makes us wait does not stop all others.",
     ),
     setting(
         "opens_max",
         "",
-        "Hosts being resolved, dialled or checked at once, `checks_max` to eight times that; empty: four times. A dead host waits for time-outs and needs no container.",
+        "Hosts being resolved, dialled or checked at once, `checks_max` to eight times that; empty: four times; in proportion fewer while fewer containers are allowed. A dead host waits for time-outs and needs no container.",
     ),
     setting(
         "peers_every",

@@ -19,7 +19,7 @@ fn problem(key: &str, value: &str) -> String {
 #[test]
 fn the_defaults_are_valid() {
     let config = config(&[]).expect("defaults");
-    assert_eq!(config.checks_max, 4);
+    assert_eq!((config.checks.least, config.checks.most), (2, 4));
     assert!(config.require_contact().is_err(), "no contact by default");
 }
 
@@ -127,7 +127,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let values = Values::gather(flags, environment, Some(&file)).unwrap();
     let config = Config::new(&values).unwrap();
     assert_eq!(
-        (config.checks_max, config.opens_max, config.seeds.len()),
+        (config.checks.most, config.opens_max, config.seeds.len()),
         (3, 20, 2)
     );
 }

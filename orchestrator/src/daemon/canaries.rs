@@ -100,7 +100,6 @@ mod tests {
     use store::Store;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::UnixListener;
-    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::clock::{Dice, SystemClock};
@@ -146,7 +145,7 @@ mod tests {
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: crate::places::Places::fixed(1),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),

@@ -41,6 +41,8 @@ pub struct LiveState {
     pub last_round_ms: i64,
     /// Hosts being checked or written.
     pub in_flight: u64,
+    /// How fast it may go.
+    pub pace: Pace,
     /// Failures that wait for confirmation.
     pub waiting: u64,
     /// Checks that ended in the last five minutes, a second.
@@ -57,6 +59,19 @@ pub struct LiveState {
     pub clock_trouble: Option<String>,
     /// Who was let in, and what is in force.
     pub admission: Option<Box<Shown>>,
+}
+
+/// How fast the daemon may go, as the machine and the load are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Containers that may run at once now.
+    pub checks_allowed: u32,
+    /// The least that this may be.
+    pub checks_min: u32,
+    /// The most.
+    pub checks_max: u32,
+    /// Hosts being opened or checked, by class.
+    pub under_way: BTreeMap<String, u32>,
 }
 
 impl Live {
@@ -109,6 +124,7 @@ impl Live {
         &self,
         now: Timestamp,
         in_flight: usize,
+        pace: Pace,
         waiting: usize,
         outage: Option<(String, Timestamp)>,
         nobody_lives: Option<NobodyLives>,
@@ -116,6 +132,7 @@ impl Live {
         let mut inner = self.lock();
         inner.state.last_round_ms = now.0;
         inner.state.in_flight = u64::try_from(in_flight).unwrap_or(u64::MAX);
+        inner.state.pace = pace;
         inner.state.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         inner.state.outage = outage.map(|(what, since)| (what, since.0));
         inner.state.nobody_lives = nobody_lives;

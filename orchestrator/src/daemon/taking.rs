@@ -9,9 +9,11 @@ use crate::check::{self, Check};
 use crate::fault::Fault;
 
 impl Daemon {
-    /// How many more hosts may be opened, and who is under way.
+    /// How many more hosts may be opened, and who is under way. Fewer in proportion while fewer containers are allowed: whoever is opened waits for a
+    /// place.
     pub(super) fn room(&self) -> Room {
-        let most = u32::try_from(self.config.opens_max).unwrap_or(u32::MAX);
+        let (allowed, bounds) = self.tools.places.allowed();
+        let most = in_proportion(self.config.opens_max, allowed, bounds.most);
         let most = self.outage.room(most);
         let under_way = u32::try_from(self.checks.len()).unwrap_or(u32::MAX);
         Room {
@@ -92,5 +94,25 @@ impl Daemon {
             }
         });
         self.in_flight.insert(host, Some(task));
+    }
+}
+
+/// Of `whole`, what `part` is of `all`; no less than `part`.
+fn in_proportion(whole: u32, part: u32, all: u32) -> u32 {
+    let scaled = u64::from(whole) * u64::from(part) / u64::from(all.max(1));
+    u32::try_from(scaled).unwrap_or(whole).max(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_opened_in_proportion_to_the_containers_and_one_a_container_at_least() {
+        assert_eq!(in_proportion(16, 4, 4), 16);
+        assert_eq!(in_proportion(16, 1, 4), 4);
+        assert_eq!(in_proportion(5, 3, 5), 3);
+        assert_eq!(in_proportion(64, 5, 64), 5);
+        assert_eq!(in_proportion(9, 2, 0), 18);
     }
 }

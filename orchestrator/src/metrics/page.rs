@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use census::class::Class;
 use census::time::Timestamp;
 use gateway::GatewayClient;
 use launcher::LauncherClient;
@@ -83,6 +84,13 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&table::NOBODY_LIVES, truth(live.nobody_lives.is_some()));
     sheet.one(&table::CLOCK_TROUBLE, truth(live.clock_trouble.is_some()));
     sheet.one(&table::IN_FLIGHT, live.in_flight as f64);
+    sheet.one(&table::CHECKS_ALLOWED, f64::from(live.pace.checks_allowed));
+    sheet.one(&table::CHECKS_ALLOWED_MAX, f64::from(live.pace.checks_max));
+    let classes = Class::ALL.map(|class| {
+        let count = live.pace.under_way.get(class.as_str());
+        (class.as_str(), count.map_or(0.0, |count| f64::from(*count)))
+    });
+    sheet.put(&table::UNDER_WAY, classes);
     sheet.one(&table::WAITING, live.waiting as f64);
     if let Some(door) = &live.admission {
         sheet.one(&table::NAMES_WAITING, door.waiting as f64);

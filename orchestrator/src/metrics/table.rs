@@ -42,6 +42,9 @@ metrics! {
     SURVEY_FAILURES: Counter "fedicensus_survey_failures_total" [] "Times that it could not be read.";
 
     IN_FLIGHT: Gauge "fedicensus_checks_in_flight" [] "Hosts being checked or written.";
+    CHECKS_ALLOWED: Gauge "fedicensus_checks_allowed" [] "Containers that may run at once now, as the engine and the machine bear it.";
+    CHECKS_ALLOWED_MAX: Gauge "fedicensus_checks_allowed_max" [] "The most that this may be: setting `checks_max`.";
+    UNDER_WAY: Gauge "fedicensus_checks_under_way" ["class"] "Hosts being opened or checked, by class.";
     WAITING: Gauge "fedicensus_failures_waiting" [] "Failures that wait for confirmation.";
     VERDICTS: Counter "fedicensus_verdicts_total" ["verdict", "reason"] "Checks that ended in a verdict, before it was confirmed; only `dead` has a reason.";
     FAULTS: Counter "fedicensus_faults_total" ["kind"] "Checks that failed on our side.";

@@ -16,7 +16,7 @@ use store::{Store, StoreError};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::door::{CONNECTION_TIME_MAX, HEAD_TIME_MAX, converse};
@@ -87,7 +87,7 @@ impl Rig {
             clock: Arc::new(SystemClock),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: crate::places::Places::fixed(1),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),

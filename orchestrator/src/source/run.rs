@@ -12,13 +12,13 @@ use launcher::{Container, Frame, LauncherClient};
 use protocol::limits::STDERR_BYTES_KEPT;
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder, escaped};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::report::{ListReport, Outcome, conclude};
 use crate::check::{OVERDUE_AFTER, PLACE_WITHIN, Stderr};
 use crate::fault::Fault;
 use crate::lines::Lines;
+use crate::places::Places;
 use crate::report::Breach;
 use crate::tools::Tools;
 
@@ -30,8 +30,8 @@ pub struct Ways {
     pub gateway: GatewayClient,
     /// The only way to a container.
     pub launcher: LauncherClient,
-    /// Containers at once.
-    pub places: Arc<Semaphore>,
+    /// Places among the containers.
+    pub places: Places,
     /// Who runs this census.
     pub contact: Arc<str>,
 }
@@ -103,7 +103,7 @@ async fn path(
         Opened::Deferred { why, retry_after } => return Ok(Ended::Deferred { why, retry_after }),
         Opened::Offline => return Ok(Ended::Offline),
     };
-    let Ok(Ok(_place)) = timeout(PLACE_WITHIN, ways.places.acquire()).await else {
+    let Ok(_place) = timeout(PLACE_WITHIN, ways.places.take()).await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: PLACE_WITHIN,

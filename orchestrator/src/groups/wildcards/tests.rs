@@ -9,7 +9,6 @@ use store::{Store, StoredGroup};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
 
 use super::*;
 use crate::clock::{Clock, Dice};
@@ -53,7 +52,7 @@ impl Rig {
             clock: Arc::new(Still),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: crate::places::Places::fixed(1),
             contact: "".into(),
             peers_every: 1,
             meters: Arc::default(),

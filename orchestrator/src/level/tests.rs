@@ -1,0 +1,230 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// An engine in fake time.
+struct Engine {
+    level: Level,
+    now: Instant,
+}
+
+impl Engine {
+    fn new(least: u32, most: u32) -> Self {
+        let now = Instant::now();
+        Self {
+            level: Level::new(Bounds { least, most }, now),
+            now,
+        }
+    }
+
+    /// A start with all places taken.
+    fn start(&mut self, took_ms: u64) {
+        let under_way = self.level.allowed();
+        self.start_beside(took_ms, under_way);
+    }
+
+    fn start_beside(&mut self, took_ms: u64, under_way: u32) {
+        let asked = self.now;
+        let took = Duration::from_millis(took_ms);
+        self.now += took;
+        let started = Started {
+            took,
+            under_way,
+            asked,
+        };
+        self.level.started(started, self.now);
+    }
+
+    fn fail(&mut self) {
+        let asked = self.now;
+        self.now += Duration::from_millis(100);
+        self.level.failed(asked, self.now);
+    }
+
+    /// Starts that take as long as is in the nature of the engine: `each_ms` for each under way.
+    fn go_well(&mut self, starts: u32, each_ms: u64) -> u32 {
+        for _ in 0..starts {
+            let took = each_ms * u64::from(self.level.allowed());
+            self.start(took);
+        }
+        self.level.allowed()
+    }
+}
+
+#[test]
+fn it_begins_with_the_least_and_grows_to_the_most_while_the_engine_is_well() {
+    let mut engine = Engine::new(2, 16);
+    assert_eq!(engine.level.allowed(), 2);
+    assert_eq!(engine.go_well(5, 50), 3, "one more for five starts");
+    assert_eq!(engine.go_well(200, 50), 16);
+}
+
+/// Twice as many take twice as long where the processors are busy: no reason to take fewer.
+#[test]
+fn starts_that_take_longer_because_there_are_more_are_not_slow() {
+    let mut engine = Engine::new(1, 64);
+    assert_eq!(engine.go_well(1000, 20), 64);
+}
+
+#[test]
+fn it_backs_off_when_starts_take_twice_as_long_as_usual_and_recovers() {
+    let mut engine = Engine::new(2, 16);
+    engine.go_well(200, 50);
+    for _ in 0..SLOW_MIN {
+        engine.start(50 * 16 * 21 / 10);
+    }
+    let less = engine.level.allowed();
+    assert_eq!(less, 12);
+    assert_eq!(engine.go_well(200, 50), 16);
+}
+
+#[test]
+fn it_backs_off_when_the_engine_fails_and_recovers() {
+    let mut engine = Engine::new(2, 16);
+    engine.go_well(200, 50);
+    engine.fail();
+    assert_eq!(engine.level.allowed(), 16, "one may be chance");
+    engine.fail();
+    assert_eq!(engine.level.allowed(), 12);
+    for _ in 0..40 {
+        engine.fail();
+    }
+    assert_eq!(engine.level.allowed(), 2, "and no further");
+    assert_eq!(engine.go_well(200, 50), 16);
+}
+
+#[test]
+fn what_was_asked_for_before_a_decrease_brings_no_other() {
+    let mut engine = Engine::new(1, 16);
+    engine.go_well(300, 50);
+    let asked = engine.now;
+    engine.now += Duration::from_secs(3);
+    // All sixteen that were under way are late.
+    for _ in 0..16 {
+        engine.level.failed(asked, engine.now);
+    }
+    assert_eq!(engine.level.allowed(), 12);
+}
+
+#[test]
+fn a_machine_that_is_tight_gets_no_more_and_one_that_is_overloaded_less() {
+    let mut engine = Engine::new(2, 16);
+    engine.go_well(30, 50);
+    let before = engine.level.allowed();
+    for _ in 0..30 {
+        engine.level.strained(Strain::Tight, engine.now);
+        engine.start(50 * u64::from(before));
+    }
+    assert_eq!(engine.level.allowed(), before);
+    engine.level.strained(Strain::Over, engine.now);
+    let less = engine.level.allowed();
+    assert!(less < before, "{less} of {before}");
+    engine.level.strained(Strain::Over, engine.now);
+    assert_eq!(engine.level.allowed(), less, "the load average lags");
+    engine.now += EASE_EVERY;
+    engine.level.strained(Strain::Over, engine.now);
+    assert!(engine.level.allowed() < less);
+    engine.now += TIGHT_FOR;
+    engine.level.strained(Strain::Calm, engine.now);
+    assert_eq!(engine.go_well(300, 50), 16);
+}
+
+#[test]
+fn who_does_not_use_its_places_gets_no_more() {
+    let mut engine = Engine::new(4, 16);
+    for _ in 0..100 {
+        engine.start_beside(50, 3);
+    }
+    assert_eq!(engine.level.allowed(), 4);
+}
+
+#[test]
+fn a_machine_that_is_slower_for_good_is_accepted_in_the_end() {
+    let mut engine = Engine::new(2, 16);
+    engine.go_well(200, 20);
+    assert!(engine.go_well(50, 90) < 16, "it backs off first");
+    assert_eq!(engine.go_well(2000, 90), 16);
+}
+
+#[test]
+fn starts_of_over_ten_seconds_are_too_slow_though_they_be_usual() {
+    let mut engine = Engine::new(1, 8);
+    for _ in 0..200 {
+        engine.start(START_MAX.as_secs() * 1000 + 1);
+    }
+    assert_eq!(engine.level.allowed(), 1);
+}
+
+#[test]
+fn some_milliseconds_more_are_noise() {
+    let mut engine = Engine::new(1, 8);
+    engine.go_well(200, 1);
+    for _ in 0..20 {
+        engine.start(190);
+    }
+    assert_eq!(engine.level.allowed(), 8);
+}
+
+#[test]
+fn bounds_that_contradict_each_other_give_one_place_at_least() {
+    for (least, most, expect) in [(0, 0, 1), (5, 2, 2), (0, 4, 1)] {
+        let engine = Engine::new(least, most);
+        assert_eq!(engine.level.allowed(), expect, "{least} {most}");
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Start { took_ms: u64, under_way: u32 },
+    Fail,
+    Strain(Strain),
+    Pass { ms: u64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let strain = prop::sample::select(vec![Strain::Calm, Strain::Tight, Strain::Over]);
+    let step = prop_oneof![
+        4 => (0..20_000_u64, 0..100_u32).prop_map(|(took_ms, under_way)| Step::Start { took_ms, under_way }),
+        1 => Just(Step::Fail),
+        1 => strain.prop_map(Step::Strain),
+        1 => (0..60_000_u64).prop_map(|ms| Step::Pass { ms }),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn it_stays_within_its_bounds_whatever_happens_and_comes_back_from_it(least in 1..8_u32, more in 0..56_u32, steps in steps()) {
+        let most = least + more;
+        let mut engine = Engine::new(least, most);
+        for step in steps {
+            match step {
+                Step::Start { took_ms, under_way } => engine.start_beside(took_ms, under_way),
+                Step::Fail => engine.fail(),
+                Step::Strain(strain) => engine.level.strained(strain, engine.now),
+                Step::Pass { ms } => engine.now += Duration::from_millis(ms),
+            }
+            prop_assert!((least..=most).contains(&engine.level.allowed()));
+        }
+        prop_assert_eq!(engine.go_well(10_000, 50), most);
+    }
+
+    /// One slow start or failure among those that are judged together costs nothing, whichever it is.
+    #[test]
+    fn no_single_sample_lowers_it(bads in prop::collection::vec((0..5_usize, any::<bool>()), 1..40)) {
+        let mut engine = Engine::new(2, 16);
+        engine.go_well(300, 50);
+        for (at, failed) in bads {
+            for n in 0..WINDOW {
+                match (n == at, failed) {
+                    (true, true) => engine.fail(),
+                    (true, false) => engine.start(9_999),
+                    (false, _) => engine.start(50 * 16),
+                }
+                prop_assert_eq!(engine.level.allowed(), 16);
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The places among the containers, as many as the engine bears.
+//!
+//! In: who wants a place, and how the containers fare. Out: places, handed out in the order in which they were asked for. Refused: more at once than
+//! [`Level`] allows. Where that falls, nobody loses a place: those that become free are not handed out again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::level::{Bounds, Level, Started, Strain};
+
+/// All places. Cheap to clone: they are shared.
+#[derive(Debug, Clone)]
+pub struct Places(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    free: Arc<Semaphore>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    level: Level,
+    /// Places that exist, taken or free: as many as are allowed, and those taken that are to go.
+    existing: u32,
+}
+
+/// A place among the containers, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Places,
+    permit: Option<OwnedSemaphorePermit>,
+    under_way: u32,
+    asked: Instant,
+}
+
+impl Places {
+    /// Between these bounds.
+    pub fn new(bounds: Bounds) -> Self {
+        let level = Level::new(bounds, Instant::now());
+        let existing = level.allowed();
+        let permits = usize::try_from(existing).unwrap_or(Semaphore::MAX_PERMITS);
+        Self(Arc::new(Shared {
+            free: Arc::new(Semaphore::new(permits)),
+            state: Mutex::new(State { level, existing }),
+        }))
+    }
+
+    /// So many, whatever the engine does.
+    pub fn fixed(places: u32) -> Self {
+        Self::new(Bounds {
+            least: places,
+            most: places,
+        })
+    }
+
+    /// Waits for a place.
+    pub async fn take(&self) -> Place {
+        // Never closed; if it were, whoever waits would meet its own time-out as with places that are all taken.
+        let Ok(permit) = Arc::clone(&self.0.free).acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let taken = self.taken();
+        Place {
+            places: self.clone(),
+            permit: Some(permit),
+            under_way: taken,
+            asked: Instant::now(),
+        }
+    }
+
+    /// Containers that may run at once now, and between which bounds that lies.
+    pub fn allowed(&self) -> (u32, Bounds) {
+        let state = self.lock();
+        (state.level.allowed(), state.level.bounds())
+    }
+
+    /// The machine was looked at.
+    pub fn strained(&self, strain: Strain) {
+        self.change(|level, now| level.strained(strain, now));
+    }
+
+    fn taken(&self) -> u32 {
+        let free = u32::try_from(self.0.free.available_permits()).unwrap_or(u32::MAX);
+        self.lock().existing.saturating_sub(free)
+    }
+
+    /// Lets the level learn, and makes as many places as it allows then.
+    fn change(&self, learn: impl FnOnce(&mut Level, Instant)) {
+        let mut state = self.lock();
+        learn(&mut state.level, Instant::now());
+        let allowed = state.level.allowed();
+        if allowed > state.existing {
+            let more = allowed.saturating_sub(state.existing);
+            self.0.free.add_permits(usize::try_from(more).unwrap_or(0));
+            state.existing = allowed;
+        } else {
+            let less = state.existing.saturating_sub(allowed);
+            let gone = self
+                .0
+                .free
+                .forget_permits(usize::try_from(less).unwrap_or(0));
+            let gone = u32::try_from(gone).unwrap_or(u32::MAX);
+            state.existing = state.existing.saturating_sub(gone);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Numbers: half an update does no harm.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The container in it gave its first output.
+    pub fn started(&self) {
+        let started = Started {
+            took: self.asked.elapsed(),
+            under_way: self.under_way,
+            asked: self.asked,
+        };
+        self.places.change(|level, now| level.started(started, now));
+    }
+
+    /// The engine failed at the container in it.
+    pub fn engine_failed(&self) {
+        self.places
+            .change(|level, now| level.failed(self.asked, now));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.places.lock();
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        if state.existing > state.level.allowed() {
+            state.existing = state.existing.saturating_sub(1);
+            permit.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn take_all(places: &Places) -> Vec<Place> {
+        let mut taken = Vec::new();
+        while let Ok(place) = tokio::time::timeout(Duration::ZERO, places.take()).await {
+            taken.push(place);
+        }
+        taken
+    }
+
+    /// Starts until so many are allowed.
+    async fn grow(places: &Places, to: u32) {
+        for _ in 0..1000 {
+            if places.allowed().0 >= to {
+                return;
+            }
+            let taken = take_all(places).await;
+            tokio::time::advance(Duration::from_millis(100)).await;
+            taken.iter().for_each(Place::started);
+        }
+        panic!("{places:?}");
+    }
+
+    fn places(least: u32, most: u32) -> Places {
+        Places::new(Bounds { least, most })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_as_many_places_as_are_allowed() {
+        let places = places(2, 8);
+        assert_eq!(take_all(&places).await.len(), 2);
+        grow(&places, 8).await;
+        assert_eq!(take_all(&places).await.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_gets_a_place_that_comes_in_addition() {
+        let places = places(1, 2);
+        let first = places.take().await;
+        let waiting = tokio::spawn({
+            let places = places.clone();
+            async move { places.take().await }
+        });
+        for _ in 0..20 {
+            first.started();
+        }
+        let second = waiting.await.unwrap();
+        assert_eq!(places.taken(), 2);
+        drop((first, second));
+        assert_eq!(places.taken(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_fewer_are_allowed_free_places_go_at_once_and_taken_ones_when_they_are_free() {
+        let places = places(1, 8);
+        grow(&places, 8).await;
+        let mut taken = take_all(&places).await;
+        taken.truncate(7);
+        for _ in 0..2 {
+            taken[0].engine_failed();
+        }
+        assert_eq!(places.allowed().0, 6);
+        assert_eq!(places.taken(), 7, "nobody loses a place");
+        assert_eq!(take_all(&places).await.len(), 0);
+        taken.pop();
+        assert_eq!(
+            take_all(&places).await.len(),
+            0,
+            "it is not handed out again"
+        );
+        taken.pop();
+        assert_eq!(take_all(&places).await.len(), 1);
+        drop(taken);
+        assert_eq!(take_all(&places).await.len(), 6);
+        grow(&places, 8).await;
+        assert_eq!(take_all(&places).await.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fixed_number_stays() {
+        let places = Places::fixed(3);
+        let taken = take_all(&places).await;
+        for place in &taken {
+            (0..9).for_each(|_| place.engine_failed());
+            places.strained(Strain::Over);
+        }
+        drop(taken);
+        assert_eq!(take_all(&places).await.len(), 3);
+    }
+}
