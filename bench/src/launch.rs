@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
     StartContainerOptions, WaitContainerOptionsBuilder,
@@ -21,8 +21,8 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use clap::Parser;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use launcher::engine::EngineKind;
-use launcher::spec::{Spec, create_body};
+use launcher::engine::{ContainerId, EngineKind};
+use launcher::spec::{Network, Spec, create_body};
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::JoinSet;
@@ -45,9 +45,6 @@ struct Arguments {
     /// The checker's image
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
-    /// An image with the program `sleep`, for cells
-    #[arg(long, default_value = "localhost/fedicensus-web:latest")]
-    cell_image: String,
     /// Containers in each run
     #[arg(long, default_value_t = 60)]
     containers: u32,
@@ -69,8 +66,8 @@ enum Way {
     InUse,
     /// Removed before the next one starts in its place.
     RemovedInTurn,
-    /// In the network namespace of a cell, a container that does nothing, of which each place in flight has one.
-    Cells,
+    /// With a network namespace of its own.
+    OwnNamespace,
     /// Without a list of system calls of our own.
     EnginesProfile,
     /// Without covers over the engine's writable folders.
@@ -86,7 +83,7 @@ impl Way {
         match self {
             Self::InUse => "in use",
             Self::RemovedInTurn => "removed in turn",
-            Self::Cells => "cells",
+            Self::OwnNamespace => "own network namespace",
             Self::EnginesProfile => "the engine's seccomp profile",
             Self::NoCovers => "no covers",
             Self::NoLimits => "no limits",
@@ -94,17 +91,23 @@ impl Way {
         }
     }
 
-    fn apply(self, body: &mut ContainerCreateBody, cell: Option<&String>) -> Result<()> {
+    /// The network namespace that it has, where its place has this cell.
+    fn network(self, cell: &ContainerId) -> Network {
+        match self {
+            Self::OwnNamespace => Network::Own,
+            Self::InUse
+            | Self::RemovedInTurn
+            | Self::EnginesProfile
+            | Self::NoCovers
+            | Self::NoLimits
+            | Self::OwnIpc => Network::Of(cell.clone()),
+        }
+    }
+
+    fn apply(self, body: &mut ContainerCreateBody) -> Result<()> {
         let host = body.host_config.as_mut().context("no host configuration")?;
         match self {
-            Self::InUse | Self::RemovedInTurn => {}
-            Self::Cells => {
-                let cell = cell.context("no cell")?;
-                host.network_mode = Some(format!("container:{cell}"));
-                // Whoever joins a namespace has its names too, and engines refuse others.
-                (host.dns, host.dns_search) = (None, None);
-                (body.hostname, body.domainname) = (None, None);
-            }
+            Self::InUse | Self::RemovedInTurn | Self::OwnNamespace => {}
             Self::EnginesProfile => {
                 host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
             }
@@ -151,21 +154,19 @@ async fn main() -> Result<()> {
     let most = arguments.in_flight.iter().copied().max().unwrap_or(1);
     let mut cells = Vec::new();
     let outcome = async {
-        if arguments.ways.contains(&Way::Cells) {
-            for _ in 0..most {
-                cells.push(bench.cell(&arguments.cell_image).await?);
-            }
+        for _ in 0..most {
+            cells.push(bench.cell().await?);
         }
         compare(&arguments, &bench, &cells).await
     }
     .await;
     for cell in &cells {
-        bench.remove(cell).await?;
+        bench.remove(&cell.0).await?;
     }
     outcome
 }
 
-async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Result<()> {
+async fn compare(arguments: &Arguments, bench: &Bench, cells: &[ContainerId]) -> Result<()> {
     let mut ways = vec![Way::InUse];
     ways.extend(arguments.ways.iter().filter(|way| **way != Way::InUse));
     let mut out = std::io::stdout();
@@ -234,7 +235,7 @@ impl Bench {
         way: Way,
         containers: u32,
         in_flight: usize,
-        cells: &[String],
+        cells: &[ContainerId],
     ) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
         let places = Mutex::new((0..in_flight).collect::<Vec<usize>>());
@@ -246,7 +247,8 @@ impl Bench {
         stream::iter(0..containers)
             .map(|_| async {
                 let place = lock().pop().context("more in flight than places")?;
-                let id = self.launch(way, cells.get(place)).await?;
+                let cell = cells.get(place).context("as many cells as places")?;
+                let id = self.launch(way, cell).await?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
                 } else {
@@ -267,11 +269,12 @@ impl Bench {
     }
 
     /// One container from its making to its end, not removed.
-    async fn launch(&self, way: Way, cell: Option<&String>) -> Result<String> {
+    async fn launch(&self, way: Way, cell: &ContainerId) -> Result<String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let check = CheckId::from_random(number.into());
-        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
-        way.apply(&mut body, cell)?;
+        let spec = Spec::probe(&self.settings, &check, way.network(cell));
+        let mut body = create_body(&spec, self.kind);
+        way.apply(&mut body)?;
         let docker = &self.docker;
         let mut lap = Instant::now();
         let mut laps = Vec::new();
@@ -314,22 +317,10 @@ impl Bench {
         Ok(id)
     }
 
-    /// A container that keeps an empty network namespace.
-    async fn cell(&self, image: &str) -> Result<String> {
-        let body = ContainerCreateBody {
-            image: Some(image.to_owned()),
-            entrypoint: Some(vec!["sleep".to_owned()]),
-            cmd: Some(vec!["infinity".to_owned()]),
-            labels: Some(HashMap::from([(
-                "org.fedicensus".to_owned(),
-                INSTANCE.to_owned(),
-            )])),
-            host_config: Some(HostConfig {
-                network_mode: Some("none".to_owned()),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        };
+    async fn cell(&self) -> Result<ContainerId> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let spec = Spec::cell(&self.settings, &CheckId::from_random(number.into()));
+        let body = create_body(&spec, self.kind);
         let created = self
             .docker
             .create_container(None::<CreateContainerOptions>, body);
@@ -337,7 +328,7 @@ impl Bench {
         self.docker
             .start_container(&id, None::<StartContainerOptions>)
             .await?;
-        Ok(id)
+        Ok(ContainerId(id))
     }
 
     async fn remove(&self, id: &str) -> Result<()> {

@@ -22,6 +22,7 @@ pub mod engine;
 pub mod bollard_engine;
 
 mod attach;
+mod cells;
 mod docker;
 mod podman;
 mod transport;
