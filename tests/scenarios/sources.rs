@@ -1,7 +1,6 @@
 //! Public lists over real parts: the gateway opens the list's host, the launcher starts a checker, and what it reads comes out as names, or as a
 //! reason that is no verdict. Peers lists of the lab's hosts stand for public ones: they are JSON arrays of names.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -10,12 +9,12 @@ use census::time::Timestamp;
 use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
+use orchestrator::places::Places;
 use orchestrator::source::report::{Outcome, Unread};
 use orchestrator::source::run::{Ended, Ways, read};
 use orchestrator::source::{Source, SourceName};
 use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};
 use tests::{Options, Role, World};
-use tokio::sync::Semaphore;
 
 use crate::adversary::fit;
 
@@ -64,7 +63,7 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
         ways: Ways {
             gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
             launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
-            places: Arc::new(Semaphore::new(1)),
+            places: Places::fixed(1),
             contact: "https://lab.test/".into(),
         },
         readings: 0,

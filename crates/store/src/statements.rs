@@ -152,14 +152,16 @@ statements! {
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
     ],
     add::NOTE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    check::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due (due>? AND due<?)"],
+    check::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    check::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+        because "counts no further than it is told to",
     check::MARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     check::CLEAR => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     check::RELEASE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     check::COUNT_FAULT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     mend::IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"] because "at a start; the index holds those in flight alone",
     mend::INTERRUPTED => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    mend::CLAMP => ["SEARCH hosts USING INDEX hosts_due (due>?)"],
+    mend::CLAMP => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
     mend::CLAMP_IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"]
         because "after the clock has jumped; the index holds those in flight alone",
     mend::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",
@@ -182,8 +184,10 @@ statements! {
     reader::COUNT_IN_FLIGHT => ["SCAN hosts USING COVERING INDEX hosts_in_flight"] because "the index holds those in flight alone",
     reader::COUNT_OPTED_OUT => ["SEARCH hosts USING INDEX hosts_state (state=?)", "USE TEMP B-TREE FOR GROUP BY"]
         because "metrics now and then; who opted out is few, and the kinds are three",
-    reader::COUNT_DUE => ["SEARCH hosts USING COVERING INDEX hosts_due (due>? AND due<?)"],
-    reader::NEXT_DUE => ["SEARCH hosts USING COVERING INDEX hosts_due (due>?)"],
+    reader::COUNT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    reader::COUNT_DUE_BETWEEN => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+        because "counts no further than it is told to",
+    reader::NEXT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
     reader::LISTED => [
         "SCAN host USING COVERING INDEX hosts_listable",
         "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
