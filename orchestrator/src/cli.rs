@@ -282,7 +282,7 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
 
 async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
     match command {
-        Command::Run => roles::run(config).await,
+        Command::Run => Box::pin(roles::run(config)).await,
         Command::Launcher => roles::launcher(config).await,
         Command::Gateway => roles::gateway(config).await,
         Command::Intake => roles::intake(config).await,
