@@ -168,7 +168,8 @@ impl Reader {
     pub fn soundness(&self, depth: Depth, within: Duration) -> Result<Soundness, StoreError> {
         let connection = self.connection();
         let mut look = Look {
-            until: Instant::now() + within,
+            began: Instant::now(),
+            within,
             result: Soundness {
                 findings: Vec::new(),
                 unfinished: Vec::new(),
@@ -198,7 +199,8 @@ impl Reader {
 
 /// A look that goes on.
 struct Look {
-    until: Instant,
+    began: Instant,
+    within: Duration,
     result: Soundness,
 }
 
@@ -210,7 +212,7 @@ impl Look {
         remedy: Remedy,
         look: impl FnOnce() -> Result<Vec<String>, rusqlite::Error>,
     ) -> Result<(), StoreError> {
-        if Instant::now() >= self.until {
+        if self.began.elapsed() >= self.within {
             self.result.unfinished.push(what);
             return Ok(());
         }
