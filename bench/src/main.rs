@@ -5,6 +5,7 @@
 mod direct;
 mod lab;
 mod measure;
+mod median;
 mod role;
 mod stage;
 mod whole;
@@ -18,7 +19,8 @@ use clap::Parser;
 use protocol::Host;
 
 use crate::direct::Direct;
-use crate::measure::{Cost, Start, median};
+use crate::measure::{Cost, Start};
+use crate::median::median;
 use crate::stage::Stage;
 use crate::whole::Whole;
 

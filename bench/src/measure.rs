@@ -1,4 +1,4 @@
-//! Clock and processor time of the whole machine, and medians.
+//! Clock and processor time of the whole machine.
 
 use std::time::Instant;
 
@@ -45,13 +45,6 @@ impl Start {
     }
 }
 
-/// The middle one of `values`, or of the two in the middle the greater; nothing for none.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
 fn busy_seconds(stat: &str) -> Result<f64> {
     let line = stat.lines().next().context("/proc/stat is empty")?;
     let fields = line
@@ -76,11 +69,5 @@ mod tests {
         let ticks = f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap());
         let stat = "cpu  100 20 3 99999 88888 4 50 6 0 0\ncpu0 1 2 3\n";
         assert!((busy_seconds(stat).unwrap() * ticks - 183.0).abs() < 1e-6);
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert!((median([3.0, 1.0, 2.0].into_iter()) - 2.0).abs() < 1e-9);
-        assert!(median([].into_iter()).abs() < 1e-9);
     }
 }

@@ -78,7 +78,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
-    // Measures the whole path against the engine's bare API, admission under a flood, and publishing.
+    // Measures the whole path against the engine's bare API, the store against plain SQL, admission under a flood, and publishing.
     (
         "bench",
         &[
@@ -93,7 +93,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "store",
             "tests",
         ],
-        &["rusqlite", "reqwest"],
+        &["reqwest"],
     ),
     ("xtask", &[], &["tokio"]),
 ];

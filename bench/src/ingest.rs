@@ -1,0 +1,225 @@
+//! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
+//!
+//! In: nothing. Out: a table: known and new names a second through the census's own door, and by one autocommitted statement a name; memory of the names.
+//!
+//! The door has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
+//! durability and a statement that is kept prepared; it decides nothing and counts nothing.
+
+mod cost;
+mod median;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use anyhow::{Context as _, Result};
+use census::time::Timestamp;
+use clap::Parser;
+use orchestrator::door::Door;
+use orchestrator::policy::{Files, SuffixPlace};
+use protocol::Host;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use rusqlite::{Connection, params};
+use store::{Candidate, Store};
+
+use self::cost::{Cost, Meter};
+
+/// Names in one peers list.
+const LIST: usize = 5000;
+
+/// Begins at some moment.
+const NOW: Timestamp = Timestamp(1_790_812_800_000);
+
+const PLAIN: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?2) ON CONFLICT (name) DO NOTHING";
+
+/// Measures what it costs to be named.
+#[derive(Debug, Parser)]
+#[command(name = "bench-ingest", version)]
+struct Arguments {
+    /// Rows before
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
+    /// Known names, named through the door in a round
+    #[arg(long, default_value_t = 1_000_000)]
+    known: u64,
+    /// New names through the door in a round
+    #[arg(long, default_value_t = 100_000)]
+    new: u64,
+    /// Names of each kind the plain way in a round
+    #[arg(long, default_value_t = 20_000)]
+    plain: u64,
+    /// Rounds, whose medians are compared
+    #[arg(long, default_value_t = 3)]
+    rounds: u64,
+    /// Where the database lies meanwhile
+    #[arg(long, default_value = "/tmp")]
+    folder: PathBuf,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let folder = tempfile::tempdir_in(&arguments.folder)?;
+    let path = folder.path().join("census.db");
+    let mut stage = Stage::open(&path, &arguments).await?;
+    let mut costs: [Vec<Cost>; 4] = Default::default();
+    for round in 0..arguments.rounds {
+        let known = stage.known(arguments.known)?;
+        let [known_door, new_door, known_plain, new_plain] = &mut costs;
+        known_door.push(stage.through_the_door(known).await?);
+        let new = news("new", round, arguments.new)?;
+        new_door.push(stage.through_the_door(new).await?);
+        let plain = stage.known(arguments.plain)?;
+        known_plain.push(stage.plainly(&plain)?);
+        new_plain.push(stage.plainly(&news("plain", round, arguments.plain)?)?);
+    }
+    stage.report(&arguments, costs)
+}
+
+struct Stage {
+    store: Store,
+    door: Door,
+    /// Another connection to the same file, with the same durability.
+    plain: Connection,
+    chance: StdRng,
+    rows: u64,
+}
+
+/// A name by its number. Neighbours lie anywhere in the order of names, as names that peers tell do; three share a registered domain.
+fn name(kind: &str, number: u64) -> Result<Host> {
+    let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let text = format!("{spread:08x}-{kind}.example-{}.net", number / 3);
+    Ok(Host::parse(&text)?)
+}
+
+fn news(kind: &str, round: u64, many: u64) -> Result<Vec<Host>> {
+    let kind = format!("{kind}{round}");
+    (0..many).map(|number| name(&kind, number)).collect()
+}
+
+impl Stage {
+    async fn open(path: &Path, arguments: &Arguments) -> Result<Self> {
+        let store = store::open(path)?;
+        let mut batch = Vec::new();
+        for number in 0..arguments.rows {
+            batch.push(name("n", number)?);
+            if batch.len() == 100_000 || number + 1 == arguments.rows {
+                store
+                    .writer()
+                    .add_now(std::mem::take(&mut batch), NOW)
+                    .await?;
+            }
+        }
+        // As after a start: known names are read from the file.
+        store.close();
+        let mut store = store::open(path)?;
+        store.wait_for_names();
+        let files = Files {
+            rules: Some(path.with_file_name("rules")),
+            deny: None,
+            allow: None,
+            suffix_list: SuffixPlace::default(),
+            reserved: Reserved::Refuse,
+            limits: Limits {
+                source: Limit::MAX,
+                shared_suffix: Limit::MAX,
+                total: Limit::MAX,
+            },
+        };
+        std::fs::write(
+            path.with_file_name("rules"),
+            format!("public default {}\n", Limit::MAX),
+        )?;
+        let names = Names {
+            suffixes: Suffixes::compiled(),
+            reserved: Reserved::Refuse,
+        };
+        let door = Door::open(store.writer(), names, files).await?;
+        let plain = Connection::open(path)?;
+        plain.pragma_update(None, "synchronous", "full")?;
+        plain.pragma_update(None, "cache_size", -16 * 1024)?;
+        plain.busy_timeout(std::time::Duration::from_secs(5))?;
+        Ok(Self {
+            store,
+            door,
+            plain,
+            chance: StdRng::seed_from_u64(1),
+            rows: arguments.rows,
+        })
+    }
+
+    /// Names that are there, by chance.
+    fn known(&mut self, many: u64) -> Result<Vec<Host>> {
+        let numbers = (0..many).map(|_| self.chance.random_range(0..self.rows));
+        numbers.map(|number| name("n", number)).collect()
+    }
+
+    async fn through_the_door(&self, hosts: Vec<Host>) -> Result<Cost> {
+        let many = hosts.len();
+        let by = Host::parse("social.example.org")?;
+        let mut lists: Vec<Vec<Candidate>> = Vec::new();
+        for host in hosts {
+            if lists.last().is_none_or(|list| list.len() == LIST) {
+                lists.push(Vec::with_capacity(LIST));
+            }
+            let candidate = Candidate {
+                host,
+                due: NOW,
+                first_seen: NOW,
+            };
+            lists.last_mut().context("a list")?.push(candidate);
+        }
+        let meter = Meter::begin();
+        for list in lists {
+            self.door.named(list, &by, NOW).await?;
+        }
+        Ok(meter.end(many))
+    }
+
+    fn plainly(&self, hosts: &[Host]) -> Result<Cost> {
+        let meter = Meter::begin();
+        let mut statement = self.plain.prepare_cached(PLAIN)?;
+        for host in hosts {
+            statement.execute(params![host.as_str(), NOW.0])?;
+        }
+        drop(statement);
+        Ok(meter.end(hosts.len()))
+    }
+
+    fn report(&self, arguments: &Arguments, costs: [Vec<Cost>; 4]) -> Result<()> {
+        let hosts = self.store.reader()?.counts()?.hosts;
+        let expected = arguments.rows + arguments.rounds * (arguments.new + arguments.plain);
+        anyhow::ensure!(hosts == expected, "{hosts} rows instead of {expected}");
+        let [known_door, new_door, known_plain, new_plain] =
+            costs.map(|costs| Cost::median(&costs));
+        let mut out = std::io::stdout();
+        writeln!(
+            out,
+            "{} rows before, medians of {} rounds.\n\n| names | through the door, a second | the plain way | times as many | times as many a CPU second |\n|---|---|---|---|---|",
+            arguments.rows, arguments.rounds
+        )?;
+        for (what, door, plain) in [
+            ("known", known_door, known_plain),
+            ("new", new_door, new_plain),
+        ] {
+            writeln!(
+                out,
+                "| {what} | {:.0} ({:.0} a CPU second) | {:.0} ({:.0}) | {:.1} | {:.1} |",
+                door.rate,
+                door.cpu_rate,
+                plain.rate,
+                plain.cpu_rate,
+                door.rate / plain.rate,
+                door.cpu_rate / plain.cpu_rate,
+            )?;
+        }
+        let (names, bytes) = self.store.writer().recognised();
+        writeln!(
+            out,
+            "\n{names} names are recognised in memory, in {bytes} bytes: {:.1} each.",
+            bytes as f64 / names as f64
+        )?;
+        Ok(())
+    }
+}
