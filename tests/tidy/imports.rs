@@ -95,6 +95,20 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["reqwest"],
     ),
+    // Plays a census over a virtual clock, with all parts but those that speak to engines and hosts.
+    (
+        "simulation",
+        &[
+            "protocol",
+            "admission",
+            "census",
+            "gateway",
+            "launcher",
+            "orchestrator",
+            "store",
+        ],
+        &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
+    ),
     ("xtask", &[], &["tokio"]),
 ];
 

@@ -1,0 +1,125 @@
+//! What comes by the hour and with each list: the door, groups, floods; the list, and what it is worth.
+
+use std::time::Duration;
+
+use census::time::Timestamp;
+use rand::Rng as _;
+
+use super::Census;
+use crate::measure::OnList;
+use crate::names::{FARM, Name};
+use crate::run::{Failure, Sabotage};
+
+/// Hosts looked for in the store at each list, at random: whether they are still there.
+const LOOKED_FOR: u32 = 20;
+
+/// Invented names handed to the door at once.
+const TOGETHER: usize = 5000;
+
+/// Hours of a day, over which a flood's servers are spread.
+const HOURS: u32 = 24;
+
+impl Census {
+    /// Who waits is tried again, floods come, new hosts are grouped.
+    pub(super) async fn round(&mut self, now: Timestamp) -> Result<(), Failure> {
+        self.flood(now).await?;
+        let tools = self.stage.tools.clone();
+        let candidate = |host| tools.candidate(host, now);
+        tools.door.try_waiting(now, candidate).await?;
+        self.stage.group().await.map_err(Failure::Other)?;
+        for number in std::mem::take(&mut self.waiting) {
+            self.look_for(&Name::Host(number).host()?)?;
+        }
+        // Whom the door let in may be due before all others.
+        self.look_at = None;
+        Ok(())
+    }
+
+    /// The servers of a flood whose hour it is list their names.
+    async fn flood(&mut self, now: Timestamp) -> Result<(), Failure> {
+        let Some(flood) = self.plan.world.flood else {
+            return Ok(());
+        };
+        let hours = now.since(self.plan.start).as_secs() / 3600;
+        let day = hours / u64::from(HOURS);
+        let (from, days) = (u64::from(flood.from_day), u64::from(flood.days));
+        if day < from || day >= from + days {
+            return Ok(());
+        }
+        for server in (0..flood.servers).filter(|server| u64::from(server % HOURS) == hours % 24) {
+            let by = Name::Host(server).host()?;
+            let first = u64::from(server) * flood.names;
+            let numbers: Vec<u64> = (first..first + flood.names).collect();
+            for chunk in numbers.chunks(TOGETHER) {
+                let invented = chunk.iter().map(|number| match server % 2 {
+                    0 => Name::Farm(*number).host(),
+                    _ => Name::Apart(*number).host(),
+                });
+                let hosts = invented.collect::<Result<Vec<_>, _>>()?;
+                self.stage.tools.learn(hosts, &by).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the list as it would be published, checks who is on it, and measures.
+    pub(super) fn read_the_list(&mut self, now: Timestamp) -> Result<(), Failure> {
+        let calendar = self.stage.tools.calendar;
+        let month = Duration::from_secs(30 * 24 * 3600);
+        let as_of = if self.does(Sabotage::ListTheOld) {
+            now.minus(month)
+        } else {
+            now
+        };
+        let mut rows = Vec::new();
+        self.stage.reader.listed(as_of, calendar, |row| {
+            rows.push((Name::of(row.host), row.last_alive));
+        })?;
+        let (mut list, mut farm) = (OnList::default(), 0);
+        for (name, last_alive) in rows {
+            let name = name.ok_or_else(|| Failure::Stranger("a listed host".to_owned()))?;
+            let seen = match name {
+                Name::Host(number) => {
+                    list.rightly += u32::from(self.truth.belongs(number));
+                    self.measure.seen(number)
+                }
+                Name::Farm(_) => {
+                    farm += 1;
+                    list.invented += 1;
+                    None
+                }
+                Name::Apart(_) => {
+                    list.invented += 1;
+                    None
+                }
+            };
+            list.listed += 1;
+            self.guard.listed(name.host()?.as_str(), last_alive, seen)?;
+        }
+        self.guard.group(FARM, farm)?;
+        self.look_for_the_lost()?;
+        let counts = self.stage.reader.counts()?;
+        let forgotten = self.measure.counts.forgotten;
+        let by_book = self.measure.known();
+        self.guard.known(counts.hosts, forgotten, by_book)?;
+        let bytes = self.stage.bytes();
+        self.measure
+            .sample(&self.truth, list, counts.hosts, bytes, now);
+        Ok(())
+    }
+
+    /// Whether hosts that were known are there.
+    fn look_for_the_lost(&mut self) -> Result<(), Failure> {
+        for _ in 0..LOOKED_FOR.min(self.truth.count()) {
+            let number = self.chance.random_range(0..self.truth.count());
+            if !self.measure.is_known(number) {
+                continue;
+            }
+            let host = Name::Host(number).host()?;
+            let reader = &self.stage.reader;
+            let is_there = reader.record(&host)?.is_some() || reader.is_forgotten(&host)?;
+            self.guard.is_there(&host, is_there)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! What a check would come to: the stand-in for the gateway and the checker.
+//!
+//! In: a name, what really is, our network. Out: how long it takes, whether it costs a container, the verdict with its doubts. Refused: nothing.
+
+use std::time::Duration;
+
+use census::state::{Record, Verdict};
+use census::time::Timestamp;
+use gateway::control::Family;
+use orchestrator::confirm::{Dns, Doubt, Witness};
+use protocol::{DeadReason, Private};
+
+use crate::names::Name;
+use crate::truth::{How, Now, Truth};
+
+/// How long a look-up takes: all moments of the simulation are whole seconds.
+pub(crate) const LOOK_UP: Duration = Duration::from_secs(1);
+
+/// Until a dial, or a host that says nothing, is given up: the checker's time to the first byte.
+pub(crate) const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// How long a host takes that answers, at most.
+pub(crate) const ANSWER_SECONDS_MAX: u64 = 3;
+
+/// A check under way.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) record: Box<Record>,
+    pub(crate) name: Name,
+    pub(crate) began: Timestamp,
+    pub(crate) course: Course,
+}
+
+/// What becomes of it if nobody stops it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The gateway's pace has no turn for it.
+    OutOfTurn,
+    /// We have no network, and know.
+    Offline,
+    /// It ends before any container: nothing answered.
+    Closed(How),
+    /// A container looks.
+    Container,
+}
+
+/// What a check found, with what has to be shown before it counts.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) verdict: Verdict,
+    pub(crate) doubt: Doubt,
+}
+
+/// What a host is at this moment, be it of the world or invented.
+pub(crate) fn now_of(name: Name, truth: &Truth) -> Now {
+    match name {
+        Name::Host(number) => truth
+            .being(number)
+            .map_or(Now::Dead(How::NoName), |being| being.now),
+        Name::Farm(_) => Now::Up,
+        Name::Apart(_) => Now::Dead(How::NoName),
+    }
+}
+
+/// How a check goes that begins when all is well with us.
+pub(crate) fn course_of(name: Name, truth: &Truth) -> Course {
+    match now_of(name, truth) {
+        Now::Down(how @ (How::NoName | How::NoAnswer))
+        | Now::Dead(how @ (How::NoName | How::NoAnswer)) => Course::Closed(how),
+        Now::Up | Now::Robots | Now::Moved(_) | Now::Down(_) | Now::Dead(_) => Course::Container,
+    }
+}
+
+/// What is found of a host that is this.
+///
+/// # Errors
+/// Never for names of this world.
+pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> {
+    let dead = |reason, status| Verdict::Dead {
+        reason,
+        status,
+        to: None,
+    };
+    let over_network = vec![Family::V4];
+    let (verdict, families, dns) = match now {
+        Now::Up => {
+            let alive = Verdict::Alive {
+                software: "mastodon".to_owned(),
+                version: Some("4.5.0".to_owned()),
+                private: Private::No,
+            };
+            (alive, over_network, Dns::Sound)
+        }
+        Now::Robots => (Verdict::OptedOut, over_network, Dns::Sound),
+        Now::Moved(target) => {
+            let to = Name::Host(target).host()?;
+            (Verdict::Moved { to }, over_network, Dns::Sound)
+        }
+        Now::Down(how) | Now::Dead(how) => match how {
+            How::NoName => {
+                let no_name = dead(DeadReason::NoSuchName, None);
+                (no_name, Vec::new(), Dns::Fresh(None))
+            }
+            How::NoAnswer => {
+                let unreachable = dead(DeadReason::Unreachable, None);
+                (unreachable, over_network, Dns::Fresh(None))
+            }
+            How::Accepts => {
+                let led_to = Dns::Fresh(Some(name.address()));
+                (dead(DeadReason::Timeout, None), over_network, led_to)
+            }
+            How::BadGateway => {
+                let status = dead(DeadReason::Status, Some(502));
+                (status, over_network, Dns::Sound)
+            }
+            How::Refuses => {
+                let refused = Verdict::Refused {
+                    status: 429,
+                    retry_after_s: None,
+                };
+                (refused, over_network, Dns::Sound)
+            }
+            How::Farewell => (Verdict::Gone, over_network, Dns::Sound),
+        },
+    };
+    let doubt = Doubt { families, dns };
+    Ok(Found { verdict, doubt })
+}
+
+impl Check {
+    /// What it shows when it came out alive at `now`: each look-up is a fresh one, since names are asked further apart than answers are kept.
+    pub(crate) fn witness(&self, now: Timestamp) -> Witness {
+        Witness {
+            began: self.began,
+            lived: now,
+            address: self.name.address(),
+            fresh: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [How; 6] = [
+        How::NoName,
+        How::NoAnswer,
+        How::Accepts,
+        How::BadGateway,
+        How::Refuses,
+        How::Farewell,
+    ];
+
+    #[test]
+    fn only_what_answers_costs_a_container_and_only_failures_wait_for_a_witness() {
+        let start = Timestamp(0);
+        for how in ALL {
+            let found = found(Name::Host(1), Now::Dead(how)).unwrap();
+            assert_eq!(found.verdict.is_failing(), how != How::Refuses, "{how:?}");
+        }
+        let world = crate::world::World::named("all-living").unwrap();
+        let truth = Truth::new(world, 1, 1, start);
+        assert_eq!(course_of(Name::Host(0), &truth), Course::Container);
+        assert_eq!(course_of(Name::Farm(0), &truth), Course::Container);
+        let not_there = Course::Closed(How::NoName);
+        assert_eq!(course_of(Name::Apart(0), &truth), not_there);
+    }
+
+    #[test]
+    fn who_lives_robots_and_moves_are_believed_at_once() {
+        for now in [Now::Up, Now::Robots, Now::Moved(2)] {
+            let found = found(Name::Host(1), now).unwrap();
+            assert!(!found.verdict.is_failing(), "{now:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `simulation`: arguments → a run → a table, and plots.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Parser;
+use rand::Rng as _;
+use simulation::run::{Plan, run};
+use simulation::world::{WORLDS, World};
+
+/// Hosts at most: names and addresses of the made-up world have numbers below this.
+const HOSTS_MAX: i64 = 16_000_000;
+
+/// Days at most: a century.
+const DAYS_MAX: i64 = 36_500;
+
+/// Simulates years of a census in minutes: a made-up Fediverse, a virtual clock, and the census's own rules and store.
+#[derive(Debug, Parser)]
+#[command(name = "simulation", version)]
+struct Arguments {
+    /// Hosts known at the start
+    #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(1..=HOSTS_MAX))]
+    hosts: u32,
+    /// Days
+    #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX))]
+    days: u32,
+    /// Chance; without it another run each time
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Containers a second that the engine can start; without it what the world says
+    #[arg(long)]
+    capacity: Option<f64>,
+    /// Which world: default, all-living, overload, flood, outage
+    #[arg(long, default_value = "default")]
+    world: String,
+    /// Folder for the table and the plots
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Folder below which the database is made; without it the one for temporary files
+    #[arg(long)]
+    below: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let world = World::named(&arguments.world).with_context(|| {
+        let names = WORLDS.map(|world| world.name).join(", ");
+        format!(
+            "there is no world `{}`: take one of {names}",
+            arguments.world
+        )
+    })?;
+    let seed = arguments.seed.unwrap_or_else(|| rand::rng().random());
+    let mut out = std::io::stdout();
+    // Before anything can go wrong.
+    writeln!(out, "seed {seed}")?;
+    let mut plan = Plan::new(world, arguments.hosts, arguments.days, seed);
+    if let Some(capacity) = arguments.capacity {
+        anyhow::ensure!(
+            capacity.is_finite() && capacity > 0.0,
+            "--capacity {capacity}: it must be more than 0"
+        );
+        plan.capacity = capacity;
+    }
+    plan.below = arguments.below.unwrap_or(plan.below);
+    let report = run(&plan)?;
+    write!(out, "{}", report.table())?;
+    if let Some(folder) = arguments.out {
+        simulation::plots::write(&report, &folder)?;
+    }
+    Ok(())
+}

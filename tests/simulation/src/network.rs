@@ -1,0 +1,142 @@
+//! Our own network, which fails at times.
+//!
+//! In: a world, a seed, the time. Out: whether anything of ours gets out at a moment, and how it shows when nothing does. Refused: nothing.
+
+use census::time::Timestamp;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::world::Outages;
+
+/// How an outage shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// The gateway has no network and says so.
+    Told,
+    /// What is sent is lost: every host seems not to answer.
+    Silent,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    began: Timestamp,
+    ended: Timestamp,
+    shows: Shows,
+}
+
+/// All outages of a run, drawn at its start.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    outages: Vec<Outage>,
+}
+
+impl Network {
+    /// Draws the outages between two moments.
+    pub(crate) fn new(
+        outages: Option<Outages>,
+        seed: u64,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Self {
+        let Some(shape) = outages else {
+            return Self::default();
+        };
+        let mut chance = StdRng::seed_from_u64(seed);
+        let mut drawn = Vec::new();
+        let mut at = from;
+        loop {
+            // Evenly around the average, so that none lasts for ever and no two are one.
+            let began = at.plus(shape.every.mul_f64(chance.random_range(0.5..1.5)));
+            let ended = began.plus(shape.lasts.mul_f64(chance.random_range(0.2..1.8)));
+            let shows = match chance.random() {
+                true => Shows::Told,
+                false => Shows::Silent,
+            };
+            if began >= until {
+                break;
+            }
+            drawn.push(Outage {
+                began,
+                ended,
+                shows,
+            });
+            at = ended;
+        }
+        Self { outages: drawn }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.outages.len()
+    }
+
+    /// How it shows that nothing gets out at this moment; nothing when all is well.
+    pub(crate) fn fails_at(&self, at: Timestamp) -> Option<Shows> {
+        self.fails_between(at, at)
+    }
+
+    /// How it showed, first, that nothing got out at some moment of these.
+    pub(crate) fn fails_between(&self, from: Timestamp, until: Timestamp) -> Option<Shows> {
+        // By time: those that had ended before `from` come first.
+        let first = self.outages.partition_point(|outage| outage.ended <= from);
+        let outage = self.outages.get(first)?;
+        (outage.began <= until).then_some(outage.shows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn at(day: u32) -> Timestamp {
+        Timestamp(0).plus(DAY * day)
+    }
+
+    fn network() -> Network {
+        let shape = Outages {
+            every: DAY * 5,
+            lasts: DAY,
+        };
+        Network::new(Some(shape), 1, at(0), at(400))
+    }
+
+    #[test]
+    fn a_network_without_outages_never_fails() {
+        let network = Network::new(None, 1, at(0), at(400));
+        assert_eq!(
+            (network.count(), network.fails_between(at(0), at(400))),
+            (0, None)
+        );
+    }
+
+    #[test]
+    fn it_fails_from_the_beginning_of_an_outage_to_its_end() {
+        let network = network();
+        assert!((40..100).contains(&network.count()), "{}", network.count());
+        for outage in &network.outages {
+            let a_moment = Duration::from_millis(1);
+            assert_eq!(network.fails_at(outage.began), Some(outage.shows));
+            assert_eq!(
+                network.fails_at(outage.ended.minus(a_moment)),
+                Some(outage.shows)
+            );
+            assert_eq!(network.fails_at(outage.ended), None);
+            assert_eq!(network.fails_at(outage.began.minus(a_moment)), None);
+            let around = network.fails_between(outage.began.minus(a_moment), outage.ended);
+            assert_eq!(around, Some(outage.shows));
+        }
+    }
+
+    #[test]
+    fn some_outages_are_told_and_some_are_silent() {
+        let network = network();
+        for shows in [Shows::Told, Shows::Silent] {
+            assert!(network.outages.iter().any(|outage| outage.shows == shows));
+        }
+    }
+}

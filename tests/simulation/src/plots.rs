@@ -1,0 +1,164 @@
+//! Plots of a run over its days, as SVG files.
+//!
+//! In: samples. Out: files. Refused: nothing; a run of one sample has plots without lines.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use plotters::prelude::{
+    ChartBuilder, Color as _, IntoDrawingArea as _, LineSeries, PathElement, RGBColor, SVGBackend,
+    WHITE,
+};
+use plotters::style::BLACK;
+
+use crate::measure::Sample;
+use crate::report::Report;
+
+const SIZE: (u32, u32) = (900, 420);
+
+/// Colours that people who don't tell red from green tell apart.
+const COLOURS: [RGBColor; 3] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+];
+
+/// A line: what it is called, and its value in a sample.
+type Line = (&'static str, fn(&Sample) -> f64);
+
+/// A plot: its file, its title with the unit, its lines.
+const PLOTS: [(&str, &str, &[Line]); 4] = [
+    (
+        "coverage.svg",
+        "Living hosts seen in time, %",
+        &[
+            ("within 29 h", |sample| sample.within_day * 100.0),
+            ("within 31 h", |sample| sample.within_day_and_jitter * 100.0),
+            ("within 48 h", |sample| sample.within_two_days * 100.0),
+        ],
+    ),
+    (
+        "list.svg",
+        "The list, hosts",
+        &[
+            ("listed, wrongly", |sample| f64::from(sample.listed_wrongly)),
+            ("living, not listed", |sample| f64::from(sample.missing)),
+            ("invented, listed", |sample| f64::from(sample.invented)),
+        ],
+    ),
+    (
+        "checks.svg",
+        "Checks so far, thousands",
+        &[
+            ("all", |sample| sample.checks as f64 / 1e3),
+            ("of the dead, known to be", |sample| {
+                sample.wasted as f64 / 1e3
+            }),
+        ],
+    ),
+    (
+        "database.svg",
+        "The database with its log, MB, and rows, thousands",
+        &[
+            ("MB", |sample| sample.bytes as f64 / 1e6),
+            ("rows", |sample| sample.rows as f64 / 1e3),
+        ],
+    ),
+];
+
+/// Writes all plots of a run, and its table, into a folder, which is made when it is not there.
+///
+/// # Errors
+/// When a file can't be written.
+pub fn write(report: &Report, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    let put = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    for (name, title, lines) in PLOTS {
+        put(name, plot(title, lines, &report.samples)?)?;
+    }
+    put("table.md", report.table())
+}
+
+fn plot(title: &str, lines: &[Line], samples: &[Sample]) -> anyhow::Result<String> {
+    let values = || lines.iter().flat_map(|(_, of)| samples.iter().map(of));
+    let top = values().fold(1.0_f64, f64::max) * 1.02;
+    let lowest = values().fold(top, f64::min);
+    // What never falls below nine tenths is read from there.
+    let bottom = if lowest > 0.9 * top { 0.9 * top } else { 0.0 };
+    let days = samples.last().map_or(1.0, |sample| sample.day.max(1.0));
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 20))
+            .margin(12)
+            .x_label_area_size(36)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..days, bottom..top)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .x_desc("days")
+            .label_style(("sans-serif", 15))
+            .draw()?;
+        for ((label, of), colour) in lines.iter().zip(COLOURS) {
+            let points = samples.iter().map(|sample| (sample.day, of(sample)));
+            chart
+                .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+                .label(*label)
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2))
+                });
+        }
+        chart
+            .configure_series_labels()
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK)
+            .label_font(("sans-serif", 15))
+            .draw()?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Sample> {
+        (0..20)
+            .map(|day| Sample {
+                day: f64::from(day),
+                within_day: 0.98,
+                within_day_and_jitter: 1.0,
+                within_two_days: 1.0,
+                checks: 1000,
+                ..Sample::default()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_plot_has_its_title_and_its_lines() {
+        for (file, title, lines) in PLOTS {
+            let svg = plot(title, lines, &samples()).unwrap();
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+            assert!(svg.contains(title), "{file}");
+            for (label, _) in lines {
+                assert!(svg.contains(label), "{file}: {label}");
+            }
+            assert!(svg.matches("<polyline").count() >= lines.len(), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_samples_is_no_panic() {
+        for (_, title, lines) in PLOTS {
+            plot(title, lines, &[]).unwrap();
+        }
+    }
+}

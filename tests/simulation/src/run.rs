@@ -1,0 +1,178 @@
+//! One run: what is to be simulated, and how it can fail.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use census::time::Timestamp;
+use protocol::HostError;
+use store::StoreError;
+use thiserror::Error;
+
+use crate::census::Census;
+use crate::guard::Broken;
+use crate::report::{Cost, Report};
+use crate::world::World;
+
+/// Begins at some moment.
+const START: Timestamp = Timestamp(1_790_812_800_000);
+
+/// What is to be simulated.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The world.
+    pub world: World,
+    /// Hosts known at the start.
+    pub hosts: u32,
+    /// For how long.
+    pub days: u32,
+    /// Chance, all of it.
+    pub seed: u64,
+    /// Containers a second that the engine can start.
+    pub capacity: f64,
+    /// Where the database's folder is made.
+    pub below: PathBuf,
+    /// The first moment.
+    pub start: Timestamp,
+    /// What is broken on purpose, for the tests of the invariants.
+    pub sabotage: Option<Sabotage>,
+}
+
+impl Plan {
+    /// A run of a world as it is, below the folder for temporary files.
+    pub fn new(world: World, hosts: u32, days: u32, seed: u64) -> Self {
+        Self {
+            capacity: world.capacity(hosts),
+            world,
+            hosts,
+            days,
+            seed,
+            below: std::env::temp_dir(),
+            start: START,
+            sabotage: None,
+        }
+    }
+
+    /// The last moment.
+    pub fn end(&self) -> Timestamp {
+        self.start
+            .plus(Duration::from_secs(24 * 3600).saturating_mul(self.days))
+    }
+}
+
+/// What breaks an invariant on purpose: a test of an invariant is worth nothing that has never failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Hosts are given back while they are checked.
+    ReleaseEarly,
+    /// A host's next time does not move on.
+    StayDue,
+    /// Owners' words are not written.
+    DeafToWord,
+    /// Whoever refuses by robots.txt is due again at once.
+    DeafToRobots,
+    /// The list has whoever lived within six weeks.
+    ListTheOld,
+    /// A group of thousands is allowed.
+    AllowTheFarm,
+    /// The store forgets a host, and our own book does not know that rule.
+    ForgetQuietly,
+    /// More is picked than there is room for.
+    PickTooMany,
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// An invariant does not hold.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The store failed.
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+    /// The simulation made a name that is none.
+    #[error("a name of the simulation: {0}")]
+    Name(#[from] HostError),
+    /// The store named a host that is not of this world.
+    #[error("{0} is not of this world")]
+    Stranger(String),
+    /// A part could not be set up or taken down.
+    #[error("{0:#}")]
+    Other(anyhow::Error),
+}
+
+/// Which run failed, so that it can be run again, and why.
+#[derive(Debug, Error)]
+#[error("seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}")]
+pub struct Failed {
+    /// Its seed.
+    pub seed: u64,
+    /// Its world.
+    pub world: &'static str,
+    /// Its hosts at the start.
+    pub hosts: u32,
+    /// Its days.
+    pub days: u32,
+    /// Its engine.
+    pub capacity: f64,
+    /// Why.
+    #[source]
+    pub why: Failure,
+}
+
+/// Runs a simulation from its start to its end.
+///
+/// # Errors
+/// [`Failed`], with all that it takes to see it again.
+pub fn run(plan: &Plan) -> Result<Report, Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| Failure::Other(error.into()));
+    runtime
+        .and_then(|runtime| runtime.block_on(simulate(plan)))
+        .map_err(|why| Failed {
+            seed: plan.seed,
+            world: plan.world.name,
+            hosts: plan.hosts,
+            days: plan.days,
+            capacity: plan.capacity,
+            why,
+        })
+}
+
+async fn simulate(plan: &Plan) -> Result<Report, Failure> {
+    let set_up = Instant::now();
+    let mut census = Census::new(plan.clone()).await.map_err(Failure::Other)?;
+    let set_up = set_up.elapsed();
+    let began = Instant::now();
+    Box::pin(census.run()).await?;
+    let took = began.elapsed();
+    let Census {
+        stage,
+        truth,
+        network,
+        engine,
+        guard,
+        measure,
+        told,
+        ..
+    } = census;
+    let waiting = stage.reader.waiting()?;
+    let cost = Cost {
+        set_up,
+        took,
+        bytes: stage.close().map_err(Failure::Other)?,
+        steps: guard.steps(),
+    };
+    Ok(Report {
+        plan: plan.clone(),
+        counts: measure.counts,
+        longest: measure.longest,
+        samples: measure.samples,
+        containers: engine.started(),
+        beings: truth.count(),
+        waiting,
+        outages: network.count(),
+        told,
+        cost,
+    })
+}

@@ -1,0 +1,180 @@
+//! Small worlds: whole runs that take seconds.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "all of it is test code: a panic is how it says what it found"
+)]
+
+use std::time::Duration;
+
+use simulation::guard::Rule;
+use simulation::measure::Sample;
+use simulation::report::Report;
+use simulation::run::{Failure, Plan, Sabotage, run};
+use simulation::world::{Capacity, Life, World};
+
+/// One that keeps a test's promise also when nobody is there to draw another.
+const SEED: u64 = 20_261_122;
+
+fn world(name: &str) -> World {
+    World::named(name).unwrap()
+}
+
+fn simulate(plan: &Plan) -> Report {
+    run(plan).unwrap_or_else(|failed| panic!("{failed}"))
+}
+
+/// A world in which a year happens within a month, so that few hosts meet everything.
+fn hurried(name: &str) -> World {
+    let mut world = world(name);
+    let life = &mut world.life;
+    for rate in [
+        &mut life.deaths,
+        &mut life.moves,
+        &mut life.robots,
+        &mut life.words,
+    ] {
+        *rate *= 12.0;
+    }
+    world
+}
+
+/// Everybody opts out, one way or the other, within days.
+fn restless(name: &str) -> World {
+    let mut world = world(name);
+    (world.life.robots, world.life.words) = (20.0, 20.0);
+    world
+}
+
+/// Nobody comes, goes or fails: what is late is late by our doing.
+fn still(name: &str) -> World {
+    let mut world = world(name);
+    world.life = Life {
+        deaths: 0.0,
+        moves: 0.0,
+        robots: 0.0,
+        words: 0.0,
+        flapping: 0.0,
+        ..world.life
+    };
+    world
+}
+
+fn check_broken(plan: &Plan, expect: Rule) {
+    let failed = run(plan).err().map(|failed| {
+        assert!(failed.to_string().contains(&format!("seed {}", plan.seed)));
+        assert!(failed.to_string().contains(": step "), "{failed}");
+        failed.why
+    });
+    match failed {
+        Some(Failure::Broken(broken)) => assert_eq!(broken.rule, expect, "{broken}"),
+        other => panic!("{:?}: {other:?}", plan.sabotage),
+    }
+}
+
+#[test]
+fn three_hundred_hosts_live_through_sixty_days() {
+    let report = simulate(&Plan::new(hurried("default"), 300, 60, SEED));
+    println!("{}", report.table());
+    let counts = &report.counts;
+    assert!(counts.settled > 3000, "{counts:?}");
+    assert!(counts.words > 0 && counts.wasted > 0, "{counts:?}");
+    assert!(counts.unconfirmed == 0 && counts.ours == 0, "{counts:?}");
+    assert!(report.wrong().mean < 0.15, "{:?}", report.wrong());
+    assert!(report.missing().mean < 0.05, "{:?}", report.missing());
+}
+
+/// Nothing of ours counts against a host: whoever lived before lives on the list, however long it was that nothing of ours got out.
+#[test]
+fn an_outage_of_ours_finds_nobody_dead() {
+    let report = simulate(&Plan::new(still("outage"), 100, 30, SEED));
+    println!("{}", report.table());
+    assert!(report.outages >= 3 && report.told > 0);
+    assert!(report.counts.unconfirmed > 0, "a silent one");
+    assert!(report.missing().worst < 1e-9, "{:?}", report.missing());
+    assert!(report.wrong().worst < 1e-9, "{:?}", report.wrong());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_table_and_another_one_another() {
+    let table = |seed| {
+        let plan = Plan::new(hurried("outage"), 60, 12, seed);
+        simulate(&plan).world_table()
+    };
+    let first = table(SEED);
+    assert_eq!(first, table(SEED));
+    assert_ne!(first, table(SEED + 1));
+}
+
+#[test]
+fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
+    for name in ["default", "all-living"] {
+        let report = simulate(&Plan::new(world(name), 200, 15, SEED));
+        println!("{}", report.table());
+        // 29 h and the most that chance adds; within an hour one is asked again that was put off.
+        let most = Duration::from_secs(32 * 3600);
+        assert!(report.longest <= most, "{name}: {:?}", report.longest);
+        let seen = report.coverage(|sample: &Sample| sample.within_two_days);
+        assert!(seen.worst > 1.0 - 1e-9, "{name}: {seen:?}");
+        assert!(
+            report.living_share() > 0.9,
+            "{name}: {}",
+            report.living_share()
+        );
+    }
+}
+
+#[test]
+fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() {
+    let mut plan = Plan::new(world("flood"), 100, 8, SEED);
+    plan.world.flood = plan.world.flood.map(|mut flood| {
+        flood.names = 60;
+        flood
+    });
+    let report = simulate(&plan);
+    println!("{}", report.table());
+    let worst = report.samples.iter().map(|sample| sample.invented).max();
+    assert!(worst <= Some(10), "{worst:?}");
+    assert!(report.waiting > 0, "what had no room waits");
+    assert!(
+        report.longest <= Duration::from_secs(32 * 3600),
+        "{:?}",
+        report.longest
+    );
+}
+
+/// The dead wait for as long as the living do, and come due more seldom: so the living have most of an engine that can't do it all.
+#[test]
+fn under_overload_the_living_keep_most_of_what_the_engine_can() {
+    let mut world = still("overload");
+    world.capacity = Capacity::Share(0.5);
+    let plan = Plan::new(world, 6000, 6, SEED);
+    let report = simulate(&plan);
+    println!("{}", report.table());
+    assert!(report.containers > 0 && report.plan.capacity < plan.world.need(plan.hosts));
+    assert!(report.living_share() > 0.5, "{}", report.living_share());
+}
+
+#[test]
+fn each_invariant_ends_the_run_that_breaks_it() {
+    let plan = |world, sabotage| Plan {
+        sabotage: Some(sabotage),
+        ..Plan::new(world, 80, 12, SEED)
+    };
+    for (sabotage, expect) in [
+        (Sabotage::ReleaseEarly, Rule::TwoInFlight),
+        (Sabotage::StayDue, Rule::NotMovedOn),
+        (Sabotage::DeafToWord, Rule::AskedDespiteWord),
+        (Sabotage::DeafToRobots, Rule::AskedTooSoon),
+        (Sabotage::ListTheOld, Rule::ListedTooLong),
+        (Sabotage::ForgetQuietly, Rule::Lost),
+    ] {
+        check_broken(&plan(restless("all-living"), sabotage), expect);
+    }
+    let farm = plan(world("flood"), Sabotage::AllowTheFarm);
+    check_broken(&farm, Rule::ListedThoughHeld);
+    let mut crowded = plan(world("overload"), Sabotage::PickTooMany);
+    crowded.capacity /= 4.0;
+    check_broken(&crowded, Rule::PickedTooMany);
+}
