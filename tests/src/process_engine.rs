@@ -171,13 +171,13 @@ impl Engine for ProcessEngine {
                 slot.kill.subscribe(),
             )
         })?;
-        let (Some(output), Some(exited)) = (output, exited) else {
-            return Err(refused("start", "not attached, or started twice"));
-        };
         // There is no network to hold.
         if spec.argv.iter().any(|argument| argument == "--cell") {
             return Ok(());
         }
+        let (Some(output), Some(exited)) = (output, exited) else {
+            return Err(refused("start", "not attached, or started twice"));
+        };
         if spec.argv.iter().any(|argument| argument == "--probe") {
             let report =
                 serde_json::to_vec(&as_asked(&spec)).map_err(|error| refused("start", error))?;

@@ -12,7 +12,9 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
+use census::class::PerClass;
 use census::group::Decision;
+use census::share::{Room, Shares};
 use census::state::{OptedOutBy, Record, State};
 use census::time::{Jitter, Timestamp};
 use orchestrator::confirm::Confirm;
@@ -76,6 +78,8 @@ pub(crate) struct Census {
     waiting: BTreeSet<u32>,
     began: u64,
     dials: (Timestamp, u32),
+    /// Whose turn it is.
+    shares: Shares,
     next_canary: u32,
     next_round: Timestamp,
     next_dump: Timestamp,
@@ -108,6 +112,7 @@ impl Census {
             told: 0,
             began: 0,
             dials: (start, 0),
+            shares: Shares::default(),
             next_canary: 0,
             next_round: start,
             next_dump: start,
@@ -176,7 +181,7 @@ impl Census {
         if self.confirm.waiting() > 0 || self.outage.describe().is_some() {
             next = next.min(now.plus(TICK));
         }
-        if self.room() > 0 && !self.outage.is_on() {
+        if self.room().free > 0 && !self.outage.is_on() {
             next = next.min(self.look_at()?);
         }
         let second = i64::try_from(SECOND.as_millis()).unwrap_or(1000);
@@ -195,18 +200,24 @@ impl Census {
         Ok(next)
     }
 
-    /// How many more hosts may be opened.
-    fn room(&self) -> u32 {
-        let open = u32::try_from(self.under_way.len() + self.queue.len()).unwrap_or(u32::MAX);
-        self.outage
-            .room(self.engine.opens_max())
-            .saturating_sub(open)
+    /// How many more hosts may be opened, and what is open.
+    fn room(&self) -> Room {
+        let most = self.outage.room(self.engine.opens_max());
+        let mut under_way = PerClass::<u32>::default();
+        for check in self.under_way.values().chain(&self.queue) {
+            *under_way.of_mut(check.class) += 1;
+        }
+        Room {
+            free: most.saturating_sub(under_way.sum()),
+            most,
+            under_way,
+        }
     }
 
     /// Takes what is due and opens it.
     async fn fill(&mut self, now: Timestamp) -> Result<(), Failure> {
         let room = self.room();
-        if room == 0 || self.outage.is_on() || self.look_at()? > now {
+        if room.free == 0 || self.outage.is_on() || self.look_at()? > now {
             return Ok(());
         }
         let greedy = if self.does(Sabotage::PickTooMany) {
@@ -214,9 +225,13 @@ impl Census {
         } else {
             0
         };
-        let taken = pick(&self.stage.tools, room + greedy).await?;
+        let asked = Room {
+            free: room.free + greedy,
+            ..room
+        };
+        let taken = pick(&self.stage.tools, asked, &mut self.shares).await?;
         self.look_at = None;
-        self.guard.picked(taken.len(), room)?;
+        self.guard.picked(taken.len(), room.free)?;
         if let Some(first) = taken.first() {
             let row = self.stage.reader.record(&first.record.host)?;
             self.guard.row(&first.record.host, row.as_ref())?;
@@ -256,6 +271,7 @@ impl Census {
         };
         let check = Check {
             record: Box::new(taken.record),
+            class: taken.class,
             name,
             began: now,
             course,

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use census::class::Class;
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
 use gateway::control::Family;
@@ -26,6 +27,7 @@ pub(crate) const ANSWER_SECONDS_MAX: u64 = 3;
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) record: Box<Record>,
+    pub(crate) class: Class,
     pub(crate) name: Name,
     pub(crate) began: Timestamp,
     pub(crate) course: Course,

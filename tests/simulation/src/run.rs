@@ -102,7 +102,9 @@ pub enum Failure {
 
 /// Which run failed, so that it can be run again, and why.
 #[derive(Debug, Error)]
-#[error("seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}")]
+#[error(
+    "seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}"
+)]
 pub struct Failed {
     /// Its seed.
     pub seed: u64,

@@ -12,6 +12,7 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::door::Door;
+use orchestrator::places::Places;
 use orchestrator::policy::{Files, SuffixPlace};
 use orchestrator::tools::Tools;
 use rand::Rng as _;
@@ -19,7 +20,6 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use store::{Reader, Store};
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
 
 use crate::guard::GROUP_THRESHOLD;
 use crate::measure::Measure;
@@ -89,7 +89,7 @@ impl Stage {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             dice: Arc::new(Dice::seeded(seed)),
             calendar: Calendar::REAL,
-            places: Arc::new(Semaphore::new(1)),
+            places: Places::fixed(1),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),
