@@ -4,6 +4,7 @@
 //! numbers in flight, against the way in use; and how long each of the engine's answers takes.
 
 mod measure;
+mod median;
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -27,7 +28,8 @@ use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::JoinSet;
 
-use crate::measure::{Cost, Start, median};
+use crate::measure::{Cost, Start};
+use crate::median::median;
 
 /// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
 const INSTANCE: &str = "fedicensus-bench";

@@ -250,6 +250,8 @@ impl Guard {
 mod tests {
     use census::state::Record;
 
+    use census::class::Class;
+
     use super::*;
 
     const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -264,6 +266,7 @@ mod tests {
             record: Record::discovered(host(name), START, due),
             interruptions: 0,
             faults: 0,
+            class: Class::New,
         }
     }
 
