@@ -129,7 +129,7 @@ fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
 fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() {
     let mut plan = Plan::new(world("flood"), 100, 8, SEED);
     plan.world.flood = plan.world.flood.map(|mut flood| {
-        flood.names = 60;
+        flood.names = 120;
         flood
     });
     let report = simulate(&plan);
