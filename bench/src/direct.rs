@@ -12,7 +12,7 @@ use bollard::query_parameters::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use launcher::engine::EngineKind;
-use launcher::spec::{EgressBase, Network, Spec, create_body};
+use launcher::spec::{EgressBase, Spec, create_body};
 use protocol::Host;
 use tokio::sync::mpsc;
 
@@ -66,8 +66,7 @@ impl Direct {
     }
 
     async fn check(&self, way: Ready) -> Result<()> {
-        let network = Network::Own;
-        let spec = Spec::check(&self.settings, &self.egress, &way.check, &way.host, network);
+        let spec = Spec::check(&self.settings, &self.egress, &way.check, &way.host);
         let body = create_body(&spec, self.kind);
         let docker = &self.docker;
         let created = docker.create_container(None::<CreateContainerOptions>, body);

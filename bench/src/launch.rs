@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bollard::models::ContainerCreateBody;
+use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
     StartContainerOptions, WaitContainerOptionsBuilder,
@@ -22,8 +22,8 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use clap::Parser;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use launcher::engine::{ContainerId, EngineKind};
-use launcher::spec::{Network, Spec, create_body};
+use launcher::engine::EngineKind;
+use launcher::spec::{Spec, create_body};
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::JoinSet;
@@ -47,6 +47,9 @@ struct Arguments {
     /// The checker's image
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
+    /// An image with the program `sleep`, for cells
+    #[arg(long, default_value = "localhost/fedicensus-web:latest")]
+    cell_image: String,
     /// Containers in each run
     #[arg(long, default_value_t = 60)]
     containers: u32,
@@ -68,8 +71,8 @@ enum Way {
     InUse,
     /// Removed before the next one starts in its place.
     RemovedInTurn,
-    /// With a network namespace of its own.
-    OwnNamespace,
+    /// In the network namespace of a cell, a container that does nothing, of which each place in flight has one.
+    Cells,
     /// Without a list of system calls of our own.
     EnginesProfile,
     /// Without covers over the engine's writable folders.
@@ -85,7 +88,7 @@ impl Way {
         match self {
             Self::InUse => "in use",
             Self::RemovedInTurn => "removed in turn",
-            Self::OwnNamespace => "own network namespace",
+            Self::Cells => "cells",
             Self::EnginesProfile => "the engine's seccomp profile",
             Self::NoCovers => "no covers",
             Self::NoLimits => "no limits",
@@ -93,23 +96,17 @@ impl Way {
         }
     }
 
-    /// The network namespace that it has, where its place has this cell.
-    fn network(self, cell: &ContainerId) -> Network {
-        match self {
-            Self::OwnNamespace => Network::Own,
-            Self::InUse
-            | Self::RemovedInTurn
-            | Self::EnginesProfile
-            | Self::NoCovers
-            | Self::NoLimits
-            | Self::OwnIpc => Network::Of(cell.clone()),
-        }
-    }
-
-    fn apply(self, body: &mut ContainerCreateBody) -> Result<()> {
+    fn apply(self, body: &mut ContainerCreateBody, cell: Option<&String>) -> Result<()> {
         let host = body.host_config.as_mut().context("no host configuration")?;
         match self {
-            Self::InUse | Self::RemovedInTurn | Self::OwnNamespace => {}
+            Self::InUse | Self::RemovedInTurn => {}
+            Self::Cells => {
+                let cell = cell.context("no cell")?;
+                host.network_mode = Some(format!("container:{cell}"));
+                // Whoever joins a namespace has its names too, and engines refuse others.
+                (host.dns, host.dns_search) = (None, None);
+                (body.hostname, body.domainname) = (None, None);
+            }
             Self::EnginesProfile => {
                 host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
             }
@@ -156,19 +153,21 @@ async fn main() -> Result<()> {
     let most = arguments.in_flight.iter().copied().max().unwrap_or(1);
     let mut cells = Vec::new();
     let outcome = async {
-        for _ in 0..most {
-            cells.push(bench.cell().await?);
+        if arguments.ways.contains(&Way::Cells) {
+            for _ in 0..most {
+                cells.push(bench.cell(&arguments.cell_image).await?);
+            }
         }
         compare(&arguments, &bench, &cells).await
     }
     .await;
     for cell in &cells {
-        bench.remove(&cell.0).await?;
+        bench.remove(cell).await?;
     }
     outcome
 }
 
-async fn compare(arguments: &Arguments, bench: &Bench, cells: &[ContainerId]) -> Result<()> {
+async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Result<()> {
     let mut ways = vec![Way::InUse];
     ways.extend(arguments.ways.iter().filter(|way| **way != Way::InUse));
     let mut out = std::io::stdout();
@@ -237,7 +236,7 @@ impl Bench {
         way: Way,
         containers: u32,
         in_flight: usize,
-        cells: &[ContainerId],
+        cells: &[String],
     ) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
         let places = Mutex::new((0..in_flight).collect::<Vec<usize>>());
@@ -249,8 +248,7 @@ impl Bench {
         stream::iter(0..containers)
             .map(|_| async {
                 let place = lock().pop().context("more in flight than places")?;
-                let cell = cells.get(place).context("as many cells as places")?;
-                let id = self.launch(way, cell).await?;
+                let id = self.launch(way, cells.get(place)).await?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
                 } else {
@@ -271,12 +269,11 @@ impl Bench {
     }
 
     /// One container from its making to its end, not removed.
-    async fn launch(&self, way: Way, cell: &ContainerId) -> Result<String> {
+    async fn launch(&self, way: Way, cell: Option<&String>) -> Result<String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let check = CheckId::from_random(number.into());
-        let spec = Spec::probe(&self.settings, &check, way.network(cell));
-        let mut body = create_body(&spec, self.kind);
-        way.apply(&mut body)?;
+        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
+        way.apply(&mut body, cell)?;
         let docker = &self.docker;
         let mut lap = Instant::now();
         let mut laps = Vec::new();
@@ -319,10 +316,22 @@ impl Bench {
         Ok(id)
     }
 
-    async fn cell(&self) -> Result<ContainerId> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let spec = Spec::cell(&self.settings, &CheckId::from_random(number.into()));
-        let body = create_body(&spec, self.kind);
+    /// A container that keeps an empty network namespace.
+    async fn cell(&self, image: &str) -> Result<String> {
+        let body = ContainerCreateBody {
+            image: Some(image.to_owned()),
+            entrypoint: Some(vec!["sleep".to_owned()]),
+            cmd: Some(vec!["infinity".to_owned()]),
+            labels: Some(HashMap::from([(
+                "org.fedicensus".to_owned(),
+                INSTANCE.to_owned(),
+            )])),
+            host_config: Some(HostConfig {
+                network_mode: Some("none".to_owned()),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
         let created = self
             .docker
             .create_container(None::<CreateContainerOptions>, body);
@@ -330,7 +339,7 @@ impl Bench {
         self.docker
             .start_container(&id, None::<StartContainerOptions>)
             .await?;
-        Ok(ContainerId(id))
+        Ok(id)
     }
 
     async fn remove(&self, id: &str) -> Result<()> {

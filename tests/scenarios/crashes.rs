@@ -17,7 +17,7 @@ use anyhow::{Context, ensure};
 use tests::{Engine, EngineApi, Options, Role, Row, World};
 use tokio::time::Instant;
 
-use crate::containers::checks_of;
+use crate::containers::containers_of;
 use chance::Chance;
 use list::Visitor;
 use shown::{Shown, is_kept};
@@ -386,7 +386,7 @@ fn explained(world: &World, names: &[String]) -> anyhow::Result<Told> {
 fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
     if let Engine::Socket(socket) = Engine::from_environment() {
         let engine = EngineApi::connect(&socket)?;
-        return Ok(checks_of(world, &engine)?.into_iter().collect());
+        return Ok(containers_of(world, &engine)?.into_iter().collect());
     }
     let egress = world.path("egress").display().to_string();
     let mut found = BTreeSet::new();

@@ -171,10 +171,6 @@ impl Engine for ProcessEngine {
                 slot.kill.subscribe(),
             )
         })?;
-        // There is no network to hold.
-        if spec.argv.iter().any(|argument| argument == "--cell") {
-            return Ok(());
-        }
         let (Some(output), Some(exited)) = (output, exited) else {
             return Err(refused("start", "not attached, or started twice"));
         };

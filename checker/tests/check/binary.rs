@@ -107,8 +107,6 @@ async fn wrong_usage_has_its_own_exit_code() {
         &["a.example", "b.example"],
         &["--no-peers", "a.example"],
         &["--probe", "a.example"],
-        &["--cell", "a.example"],
-        &["--cell", "--probe"],
         &["--list", "/x", "--format", "csv", "a.example"],
         &["--direct", "--list", "/x", "a.example"],
         &["--direct", "--format", "csv", "a.example"],

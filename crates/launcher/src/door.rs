@@ -19,15 +19,12 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::cells::Cells;
 use crate::engine::{ContainerId, Engine, bounded};
 use crate::frames::FrameWriter;
 use crate::keeper::{self, Condition, Ready};
 use crate::run::{EXIT_CODE_KILLED, Outcome, Signals, ending, fault, run};
 use crate::settings::Settings;
-use crate::spec::{
-    LABEL_CELL, LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, Network, Spec, check_labels,
-};
+use crate::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, Spec, check_labels};
 use crate::table::Table;
 use crate::wire::{
     Answer, FaultKind, FrameKind, Killed, LaunchFault, REQUEST_BYTES_MAX, Request, Status,
@@ -78,7 +75,6 @@ pub(crate) struct Shared<E> {
     pub(crate) settings: Settings,
     pub(crate) engine: E,
     pub(crate) table: Table,
-    pub(crate) cells: Cells,
     pub(crate) condition: watch::Sender<Condition>,
     /// Tells the keeper that a launch found the engine out of order.
     pub(crate) nudge: Notify,
@@ -148,7 +144,6 @@ impl<E: Engine> Launcher<E> {
             shared: Arc::new(Shared {
                 engine,
                 table: Table::default(),
-                cells: Cells::default(),
                 condition: watch::Sender::new(Condition::Starting),
                 nudge: Notify::new(),
                 ending: CancellationToken::new(),
@@ -275,17 +270,22 @@ impl<E: Engine> Launcher<E> {
             (Some(entry), Ok(_), Ok(_)) => match self.ready().await {
                 Err(fault) => Outcome::Fault(fault),
                 Ok(ready) => {
+                    let spec = Spec::check(&shared.settings, &ready.base, check, host);
                     let signals = Signals {
                         asked: entry.asked.clone(),
                         gone: gone.clone(),
                         ending: shared.ending.clone(),
                     };
-                    let spec =
-                        |network| Spec::check(&shared.settings, &ready.base, check, host, network);
-                    let settings = &shared.settings;
-                    shared
-                        .run(settings, spec, &signals, &mut frames, &mut container)
-                        .await
+                    let (engine, settings) = (&shared.engine, &shared.settings);
+                    run(
+                        engine,
+                        settings,
+                        &spec,
+                        &signals,
+                        &mut frames,
+                        &mut container,
+                    )
+                    .await
                 }
             },
         };
@@ -391,11 +391,7 @@ impl<E: Engine> Launcher<E> {
                     .filter(|found| {
                         found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
                     })
-                    .filter(|found| {
-                        ![LABEL_PROBE, LABEL_CELL]
-                            .iter()
-                            .any(|label| found.labels.contains_key(*label))
-                    })
+                    .filter(|found| !found.labels.contains_key(LABEL_PROBE))
                     .filter_map(|found| CheckId::parse(found.labels.get(LABEL_CHECK)?).ok())
                     .take(LIST_MAX)
                     .collect(),
@@ -473,28 +469,6 @@ impl<E: Engine> Launcher<E> {
 }
 
 impl<E: Engine> Shared<E> {
-    /// Runs a container in a cell to its end, and gives the cell back when it came to one; `container` as in [`run()`].
-    pub(crate) async fn run<W: AsyncWrite + Unpin>(
-        &self,
-        settings: &Settings,
-        spec: impl FnOnce(Network) -> Spec,
-        signals: &Signals,
-        frames: &mut FrameWriter<W>,
-        container: &mut Option<ContainerId>,
-    ) -> Outcome {
-        let cell = match self.cells.take(&self.engine, settings, &self.table).await {
-            Ok(cell) => cell,
-            Err(fault) => return Outcome::Fault(fault),
-        };
-        let spec = spec(cell.network());
-        let outcome = run(&self.engine, settings, &spec, signals, frames, container).await;
-        // Whatever else happened, its guest may still be in there, or the cell itself be out of order.
-        if let Outcome::End(_) = &outcome {
-            self.cells.give_back(cell);
-        }
-        outcome
-    }
-
     /// Removes a container by force. One that stays is left to the next sweep.
     pub(crate) async fn remove(&self, container: Option<ContainerId>) {
         let Some(id) = container else { return };

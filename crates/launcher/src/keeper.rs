@@ -14,7 +14,7 @@ use crate::engine::{Engine, EngineKind, Identity, bounded};
 use crate::frames::FrameWriter;
 use crate::probe::{advice, control_groups_advice, judge};
 use crate::reap::{Reaper, Sweep};
-use crate::run::{Outcome, Signals, ending, fault, image_missing};
+use crate::run::{Outcome, Signals, ending, fault, image_missing, run};
 use crate::settings::{EgressSource, Settings};
 use crate::spec::{EgressBase, Spec};
 use crate::wire::{FaultKind, LaunchFault};
@@ -127,9 +127,7 @@ async fn survey<E: Engine>(
     let identity = bounded("version", settings.start_timeout, engine.identify())
         .await
         .map_err(|error| fault(&error))?;
-    // Before anything may refuse: what a former life left behind goes even if nothing new can be started. Cells of an engine that was restarted have
-    // ended with it.
-    shared.cells.give_up();
+    // Before anything may refuse: what a former life left behind goes even if nothing new can be started.
     sweep(shared, reaper, Sweep::All).await?;
     let present = bounded("image", call_timeout, engine.image_present(&settings.image))
         .await
@@ -160,7 +158,6 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
 
 /// At an orderly end, for what could not be removed before: nobody may come after us.
 pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
-    shared.cells.give_up();
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
         tracing::debug!(
             error = error.message,
@@ -215,8 +212,7 @@ async fn probe<E: Engine>(
         grace: Duration::ZERO,
         ..shared.settings.clone()
     };
-    let check = CheckId::from_random(rand::random());
-    let spec = |network| Spec::probe(&settings, &check, network);
+    let spec = Spec::probe(&settings, &CheckId::from_random(rand::random()));
     let signals = Signals {
         ending: shared.ending.clone(),
         ..Signals::default()
@@ -224,8 +220,15 @@ async fn probe<E: Engine>(
     let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
     let mut frames = FrameWriter::new(near);
     let mut container = None;
-    let running = shared.run(&settings, spec, &signals, &mut frames, &mut container);
-    let outcome = Box::pin(running).await;
+    let outcome = Box::pin(run(
+        &shared.engine,
+        &settings,
+        &spec,
+        &signals,
+        &mut frames,
+        &mut container,
+    ))
+    .await;
     drop(frames);
     shared.remove(container).await;
     let printed = printed(Container::new(Box::new(far))).await;

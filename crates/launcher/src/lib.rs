@@ -22,7 +22,6 @@ pub mod engine;
 pub mod bollard_engine;
 
 mod attach;
-mod cells;
 mod docker;
 mod podman;
 mod transport;

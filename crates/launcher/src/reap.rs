@@ -9,7 +9,7 @@ use crate::door::SLOTS_PER_PLACE;
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
 use crate::run::fault;
 use crate::settings::Settings;
-use crate::spec::{LABEL_CELL, LABEL_CHECK, LABEL_INSTANCE, check_labels};
+use crate::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
 use crate::table::Table;
 
 /// Most removals tried in one sweep; the next goes on. Each takes up to a start's time-out, and checks wait meanwhile only at the start.
@@ -94,16 +94,12 @@ impl Reaper {
     ) -> Result<Vec<ContainerId>, EngineError> {
         let labels = check_labels(&settings.instance);
         let listed = bounded("list", settings.call_timeout, engine.list(&labels)).await?;
-        let mut cells = HashSet::new();
         let unowned: HashSet<_> = listed
             .into_iter()
             // The engine has filtered; what is removed by force is worth a second look.
             .filter(|found| found.labels.get(LABEL_INSTANCE) == Some(&settings.instance))
             .filter_map(|found| {
                 let check = found.labels.get(LABEL_CHECK)?;
-                if found.labels.contains_key(LABEL_CELL) {
-                    cells.insert(found.id.clone());
-                }
                 (!table.holds(check)).then_some(found.id)
             })
             .collect();
@@ -113,8 +109,7 @@ impl Reaper {
             .filter(|id| which == Sweep::All || self.unowned_before.contains(*id))
             .cloned()
             .collect();
-        // Podman removes no container while another one is in its namespace.
-        due.sort_by_key(|id| (self.stuck.contains(id), cells.contains(id)));
+        due.sort_by_key(|id| self.stuck.contains(id));
         due.truncate(SWEEP_MAX);
         self.unowned_before = unowned;
         Ok(due)

@@ -76,11 +76,11 @@ impl Settings {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame: create and start a cell, create, attach, start, the life, then kill, wait and the writing of
+    /// Longest time from a launch request to its `End` or `Fault` frame: create, attach, start, the life, then kill, wait and the writing of
     /// the last frame. A client that has waited longer has a launcher that does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
-            .saturating_mul(5)
+            .saturating_mul(3)
             .saturating_add(self.life_max())
             .saturating_add(self.call_timeout.saturating_mul(3))
             .saturating_add(crate::door::STARTING_WAIT_MAX)

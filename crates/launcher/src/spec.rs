@@ -11,7 +11,7 @@ use bollard::models::{
 };
 use protocol::{CheckId, Host, limits};
 
-use crate::engine::{ContainerId, EngineKind, Identity};
+use crate::engine::{EngineKind, Identity};
 use crate::settings::{EgressSource, Settings};
 use crate::{docker, podman};
 
@@ -26,9 +26,6 @@ pub const LABEL_HOST: &str = "org.fedicensus.host";
 
 /// Label of the probe container, beside [`LABEL_CHECK`].
 pub const LABEL_PROBE: &str = "org.fedicensus.probe";
-
-/// Label of a cell, a container whose network namespace checks join, beside [`LABEL_CHECK`].
-pub const LABEL_CELL: &str = "org.fedicensus.cell";
 
 /// First API version with `VolumeOptions.Subpath`.
 const API_WITH_SUBPATH: (usize, usize) = (1, 45);
@@ -53,17 +50,6 @@ pub struct Spec {
     pub egress: Option<EgressMount>,
     /// Its limits.
     pub confinement: Confinement,
-    /// Its network namespace.
-    pub network: Network,
-}
-
-/// A container's network namespace: one without any device but the loopback, either way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Network {
-    /// One of its own.
-    Own,
-    /// That of a cell, whose only guest it is.
-    Of(ContainerId),
 }
 
 /// One check's egress directory.
@@ -176,13 +162,7 @@ impl EgressBase {
 
 impl Spec {
     /// The container of a check.
-    pub fn check(
-        settings: &Settings,
-        base: &EgressBase,
-        check: &CheckId,
-        host: &Host,
-        network: Network,
-    ) -> Self {
+    pub fn check(settings: &Settings, base: &EgressBase, check: &CheckId, host: &Host) -> Self {
         Self {
             // `--` because no name may ever be read as an option.
             argv: vec!["--".to_owned(), host.to_string()],
@@ -194,41 +174,21 @@ impl Spec {
             egress: Some(base.mount(check)),
             image: settings.image.clone(),
             confinement: settings.confinement.clone(),
-            network,
         }
     }
 
     /// The container that looks at its own limits: a check's, but for the arguments, a label and the mount, which has no directory yet.
-    pub fn probe(settings: &Settings, check: &CheckId, network: Network) -> Self {
-        let argument = "--probe";
-        Self::idle(settings, argument, check, (LABEL_PROBE, "limits"), network)
-    }
-
-    /// The container that holds a network namespace for checks and does nothing.
-    pub fn cell(settings: &Settings, check: &CheckId) -> Self {
-        let label = (LABEL_CELL, "network");
-        Self::idle(settings, "--cell", check, label, Network::Own)
-    }
-
-    /// A container that asks nobody.
-    fn idle(
-        settings: &Settings,
-        argument: &str,
-        check: &CheckId,
-        (label, value): (&str, &str),
-        network: Network,
-    ) -> Self {
+    pub fn probe(settings: &Settings, check: &CheckId) -> Self {
         Self {
-            argv: vec![argument.to_owned()],
+            argv: vec!["--probe".to_owned()],
             labels: BTreeMap::from([
                 (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
                 (LABEL_CHECK.to_owned(), check.to_string()),
-                (label.to_owned(), value.to_owned()),
+                (LABEL_PROBE.to_owned(), "limits".to_owned()),
             ]),
             egress: None,
             image: settings.image.clone(),
             confinement: settings.confinement.clone(),
-            network,
         }
     }
 }
@@ -244,17 +204,15 @@ pub fn check_labels(instance: &str) -> [String; 2] {
 /// The body of the engines' create call.
 pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     let confinement = &spec.confinement;
-    // The engine would otherwise name it by its id, which nothing inside needs to know. Whoever joins a namespace has its names, and engines refuse
-    // others.
-    let names = spec.network == Network::Own;
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         cmd: Some(spec.argv.clone()),
         env: Some(Vec::new()),
         labels: Some(spec.labels.clone().into_iter().collect()),
         user: Some(format!("{}:{}", confinement.user, confinement.group)),
-        hostname: names.then(|| "check".to_owned()),
-        domainname: names.then(String::new),
+        // The engine would otherwise name it by its id, which nothing inside needs to know.
+        hostname: Some("check".to_owned()),
+        domainname: Some(String::new()),
         attach_stdin: Some(false),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
@@ -276,17 +234,14 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     let confinement = &spec.confinement;
     let memory = i64::from(confinement.memory_bytes);
     HostConfig {
-        network_mode: Some(match &spec.network {
-            Network::Own => "none".to_owned(),
-            Network::Of(cell) => format!("container:{cell}"),
-        }),
-        dns: match (kind, &spec.network) {
-            (EngineKind::Docker, Network::Own) => Some(vec![docker::RESOLVER.to_owned()]),
-            (EngineKind::Docker, Network::Of(_)) | (EngineKind::Podman, _) => None,
+        network_mode: Some("none".to_owned()),
+        dns: match kind {
+            EngineKind::Docker => Some(vec![docker::RESOLVER.to_owned()]),
+            EngineKind::Podman => None,
         },
-        dns_search: match (kind, &spec.network) {
-            (EngineKind::Docker, Network::Own) => Some(vec![docker::SEARCH_NOWHERE.to_owned()]),
-            (EngineKind::Docker, Network::Of(_)) | (EngineKind::Podman, _) => None,
+        dns_search: match kind {
+            EngineKind::Docker => Some(vec![docker::SEARCH_NOWHERE.to_owned()]),
+            EngineKind::Podman => None,
         },
         readonly_rootfs: Some(true),
         tmpfs: Some(covers(kind)),

@@ -47,12 +47,6 @@ impl Table {
         checks.get(check).inspect(|asked| asked.cancel()).is_some()
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        checks.is_empty()
-    }
-
     /// Whether the check whose id a label names is there.
     pub(crate) fn holds(&self, label: &str) -> bool {
         CheckId::parse(label).is_ok_and(|check| {

@@ -344,10 +344,10 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         "another host was reached"
     );
     targets.nobody_came()?;
-    // Removal goes on for a moment after the last frame. The cell that they took turns in stays.
+    // Removal goes on for a moment after the last frame.
     let label = format!("org.fedicensus={}", world.setting("instance"));
     let none_left = |_: &World| {
-        let labels = [label.as_str(), "org.fedicensus.host"];
+        let labels = [label.as_str(), "org.fedicensus.check"];
         Ok(engine.containers(&labels, Listed::All)?.is_empty())
     };
     world.until("no container is left", SOON, none_left).await

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::engine::Chunk;
-use crate::spec::{EgressBase, Network};
+use crate::spec::EgressBase;
 use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
 use protocol::{CheckId, Host};
 
@@ -19,7 +19,6 @@ fn spec(settings: &Settings) -> Spec {
         &EgressBase::Path("/egress-base".to_owned()),
         &CheckId::from_random(5),
         &Host::parse("a.example").unwrap(),
-        Network::Own,
     )
 }
 

@@ -25,8 +25,7 @@ fn body(source: &EgressSource, kind: EngineKind, api: (usize, usize)) -> Value {
     let mountpoint = Some("/var/lib/volumes/egress/_data".to_owned());
     let base = EgressBase::new(source, &identity, mountpoint).unwrap();
     let check = CheckId::parse(CHECK).unwrap();
-    let host = Host::parse("a.example").unwrap();
-    let spec = Spec::check(&settings, &base, &check, &host, Network::Own);
+    let spec = Spec::check(&settings, &base, &check, &Host::parse("a.example").unwrap());
     serde_json::to_value(create_body(&spec, kind)).unwrap()
 }
 
@@ -171,10 +170,8 @@ fn the_probe_differs_from_a_check_in_its_arguments_labels_and_mount_only() {
     let settings = Settings::default();
     let check = CheckId::parse(CHECK).unwrap();
     let base = EgressBase::Path("/base".to_owned());
-    let host = Host::parse("a.example").unwrap();
-    let cell = || Network::Of(ContainerId("0123".to_owned()));
-    let of_check = Spec::check(&settings, &base, &check, &host, cell());
-    let of_probe = Spec::probe(&settings, &check, cell());
+    let of_check = Spec::check(&settings, &base, &check, &Host::parse("a.example").unwrap());
+    let of_probe = Spec::probe(&settings, &check);
     let strip = |spec: &Spec| {
         let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
         body["Cmd"].take();
@@ -188,53 +185,5 @@ fn the_probe_differs_from_a_check_in_its_arguments_labels_and_mount_only() {
     assert!(
         of_probe.labels.contains_key(LABEL_CHECK),
         "or it would not be reaped"
-    );
-}
-
-#[test]
-fn a_guest_of_a_cell_differs_in_its_network_and_its_names_only() {
-    let settings = Settings::default();
-    let check = CheckId::parse(CHECK).unwrap();
-    let probe = |network, kind| {
-        let spec = Spec::probe(&settings, &check, network);
-        serde_json::to_value(create_body(&spec, kind)).unwrap()
-    };
-    for kind in [EngineKind::Docker, EngineKind::Podman] {
-        let mut own = probe(Network::Own, kind);
-        let guest = probe(Network::Of(ContainerId("0123".to_owned())), kind);
-        assert_eq!(guest["HostConfig"]["NetworkMode"], "container:0123");
-        own["HostConfig"]["NetworkMode"] = "container:0123".into();
-        for name in ["Dns", "DnsSearch"] {
-            own["HostConfig"].as_object_mut().unwrap().remove(name);
-        }
-        for name in ["Hostname", "Domainname"] {
-            own.as_object_mut().unwrap().remove(name);
-        }
-        assert_eq!(guest, own);
-    }
-}
-
-/// What holds the network is held as tightly as what is in it.
-#[test]
-fn a_cell_differs_from_a_probe_in_its_arguments_and_labels_only() {
-    let settings = Settings::default();
-    let check = CheckId::parse(CHECK).unwrap();
-    let (cell, probe) = (
-        Spec::cell(&settings, &check),
-        Spec::probe(&settings, &check, Network::Own),
-    );
-    assert_eq!(cell.argv, ["--cell"]);
-    assert!(
-        cell.labels.contains_key(LABEL_CHECK),
-        "or it would not be reaped"
-    );
-    let (argv, labels) = (probe.argv.clone(), probe.labels.clone());
-    assert_eq!(
-        Spec {
-            argv,
-            labels,
-            ..cell
-        },
-        probe
     );
 }

@@ -14,7 +14,7 @@ use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
 use crate::seccomp::MARK;
-use crate::spec::{LABEL_CELL, LABEL_CHECK, LABEL_PROBE, Network, Spec};
+use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
 
 /// What a check's container does. The probe's always prints [`FakeEngine::set_report`] and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,16 +102,8 @@ struct Fake {
     labels: HashMap<String, String>,
     script: Script,
     probe: bool,
-    /// Whose network namespace it is in.
-    cell: Option<ContainerId>,
     ended: watch::Sender<Option<i64>>,
     stream: Weak<()>,
-}
-
-impl Fake {
-    fn is_cell(&self) -> bool {
-        self.labels.contains_key(LABEL_CELL)
-    }
 }
 
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> HashMap<String, String> {
@@ -173,21 +165,8 @@ impl FakeEngine {
         self.state().calls.clone()
     }
 
-    /// The containers but for cells.
     pub(crate) fn names(&self) -> Vec<String> {
-        let state = self.state();
-        let others = state.containers.iter().filter(|(_, fake)| !fake.is_cell());
-        others.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// How many cells there are.
-    pub(crate) fn cells(&self) -> usize {
-        let state = self.state();
-        state
-            .containers
-            .values()
-            .filter(|fake| fake.is_cell())
-            .count()
+        self.state().containers.keys().cloned().collect()
     }
 
     /// Chunks of 32 KiB that were taken from floods.
@@ -195,7 +174,6 @@ impl FakeEngine {
         self.state().flooded_chunks.load(Ordering::Relaxed)
     }
 
-    /// What was to be created but for cells.
     pub(crate) fn specs(&self) -> Vec<Spec> {
         self.state().specs.clone()
     }
@@ -205,7 +183,6 @@ impl FakeEngine {
             labels,
             script: Script::Silent,
             probe: false,
-            cell: None,
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -285,35 +262,17 @@ impl Engine for FakeEngine {
                 source: "no such image".into(),
             });
         }
-        if let Network::Of(cell) = &spec.network {
-            let running = |fake: &Fake| fake.ended.borrow().is_none();
-            assert!(
-                state.containers.get(&cell.0).is_some_and(running),
-                "no such cell"
-            );
-            let mut others = state.containers.values();
-            assert!(
-                !others.any(|other| other.cell.as_ref() == Some(cell) && running(other)),
-                "two in a cell"
-            );
-        }
         state.made = state.made.saturating_add(1);
         let name = format!("c{}", state.made);
         let fake = Fake {
             labels: spec.labels.clone().into_iter().collect(),
             script: state.script,
             probe: spec.labels.contains_key(LABEL_PROBE),
-            cell: match &spec.network {
-                Network::Own => None,
-                Network::Of(cell) => Some(cell.clone()),
-            },
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
         state.containers.insert(name.clone(), fake);
-        if !spec.labels.contains_key(LABEL_CELL) {
-            state.specs.push(spec.clone());
-        }
+        state.specs.push(spec.clone());
         Ok(ContainerId(name))
     }
 
@@ -360,7 +319,6 @@ impl Engine for FakeEngine {
         self.call("start").await?;
         self.with(id, |fake| {
             let code = match fake.script {
-                _ if fake.is_cell() => None,
                 _ if fake.probe => Some(0),
                 Script::Print(code) | Script::Unended(code) => Some(code),
                 Script::OutOfMemory => Some(137),

@@ -34,9 +34,6 @@ pub(crate) enum Call {
     Remove,
 }
 
-/// What a cell is called by its argument.
-const CELL: &str = "cell";
-
 /// What goes wrong with a call. Unless it is late, the call has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mishap {
@@ -135,21 +132,9 @@ impl OddEngine {
         state.containers.insert(id.to_owned(), container);
     }
 
-    /// The containers but for cells.
     pub(crate) fn containers(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
-        let others = state
-            .containers
-            .iter()
-            .filter(|(_, container)| container.behaviour != CELL);
-        others.map(|(id, _)| id.clone()).collect()
-    }
-
-    /// How many cells there are.
-    pub(crate) fn cells(&self) -> usize {
-        let state = self.state.lock().unwrap();
-        let all = state.containers.values();
-        all.filter(|container| container.behaviour == CELL).count()
+        state.containers.keys().cloned().collect()
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {

@@ -242,12 +242,6 @@ impl Bench {
         }
     }
 
-    /// Until nothing but cells is left of an installation whose launcher runs.
-    pub(crate) async fn until_no_check(&self, installation: &str) {
-        self.until_gone(&[installation, "org.fedicensus.host"])
-            .await;
-    }
-
     /// A container that a launcher of a former life might have left.
     pub(crate) async fn leave_behind(&self, labels: &[(&str, &str)]) {
         let body = ContainerCreateBody {

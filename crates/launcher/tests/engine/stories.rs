@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bollard::models::{HostConfig, MountPoint, VolumeCreateRequest};
-use bollard::query_parameters::{
-    InspectContainerOptions, KillContainerOptions, RemoveVolumeOptions,
-};
+use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
 use launcher::engine::EngineKind;
 use launcher::seccomp::MARK;
 use launcher::spec::SeccompProfile;
@@ -52,8 +50,6 @@ async fn tell(bench: &Bench) {
     a_reader_that_goes_takes_its_container_along(bench).await;
     the_engine_was_told_the_whole_specification(bench).await;
     the_reaper_takes_checks_of_its_own_only(bench).await;
-    a_guest_of_a_cell_finds_nothing_of_the_former(bench).await;
-    a_cell_that_died_costs_one_check_and_is_replaced(bench).await;
     an_engine_that_comes_late_is_found(bench).await;
     what_is_missing_is_a_fault(bench).await;
     a_volume_is_mounted_by_its_one_directory(bench).await;
@@ -80,7 +76,7 @@ async fn streams_and_exit_codes_come_through(bench: &Bench) {
         !environment.text().contains("fedicensus"),
         "{environment:?}"
     );
-    bench.until_no_check(&of_installation("codes")).await;
+    bench.until_gone(&[&of_installation("codes")]).await;
     running.shut_down().await;
 }
 
@@ -263,7 +259,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     assert!(report.stderr.len() < 1 << 20, "back-pressure, not memory");
     let (_id, container) = running.launch("flood").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    bench.until_no_check(&of_installation("still")).await;
+    bench.until_gone(&[&of_installation("still")]).await;
     drop(container);
     running.shut_down().await;
 }
@@ -281,7 +277,7 @@ async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
         }
         let before = Instant::now();
         drop(container);
-        bench.until_no_check(&of_installation("gone")).await;
+        bench.until_gone(&[&of_installation("gone")]).await;
         println!("{behaviour}: gone {:?} after its reader", before.elapsed());
     }
     running.shut_down().await;
@@ -312,7 +308,7 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         "stay.victim.example"
     );
     let host = told.host_config.unwrap();
-    told_of_a_cell(bench, host.network_mode.as_deref().unwrap()).await;
+    assert_eq!(host.network_mode.as_deref(), Some("none"));
     assert_eq!(host.readonly_rootfs, Some(true));
     assert_eq!(host.cap_drop.as_ref().map(Vec::is_empty), Some(false));
     assert_eq!(host.cap_add.clone().unwrap_or_default(), [""; 0]);
@@ -372,18 +368,6 @@ fn told_of_mounts(kind: EngineKind, host: &HostConfig, mounts: &[MountPoint]) {
     assert_eq!(egress[0].rw, Some(false));
 }
 
-/// The network is that of a container which has none.
-async fn told_of_a_cell(bench: &Bench, network: &str) {
-    let cell = network.strip_prefix("container:").unwrap();
-    let inspected = bench
-        .docker
-        .inspect_container(cell, None::<InspectContainerOptions>)
-        .await
-        .unwrap();
-    let network = inspected.host_config.unwrap().network_mode;
-    assert_eq!(network.as_deref(), Some("none"));
-}
-
 async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
     let id = check();
     bench
@@ -410,51 +394,16 @@ async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
     bench
         .until_gone(&[&of_installation("reap"), "org.fedicensus.host"])
         .await;
-    let service = [&of_installation("reap"), "org.fedicensus.service"];
-    assert_eq!(bench.containers(&service).await.len(), 1, "it stays");
+    assert_eq!(
+        bench.containers(&[&of_installation("reap")]).await.len(),
+        1,
+        "the service stays"
+    );
     assert_eq!(
         bench.containers(&[&of_installation("other")]).await.len(),
         1
     );
     running.shut_down().await;
-    let check = [&of_installation("reap"), "org.fedicensus.check"];
-    bench.until_gone(&check).await;
-}
-
-/// What one guest could leave to the next would make a channel from host to host.
-async fn a_guest_of_a_cell_finds_nothing_of_the_former(bench: &Bench) {
-    let running = bench.launcher("guests", |_| {});
-    let before = running.report("network").await;
-    let before = before.text();
-    assert!(
-        before.contains("fib_trie ") && before.contains("lo:"),
-        "{before}"
-    );
-    let left = running.report("leave").await;
-    let left = left.text();
-    assert_eq!(left.lines().count(), 4, "{left}");
-    assert!(!left.contains("true"), "{left}");
-    assert_eq!(running.report("network").await.text(), before);
-    let cells = [&of_installation("guests"), "org.fedicensus.cell"];
-    assert_eq!(bench.containers(&cells).await.len(), 1, "all in one");
-    running.shut_down().await;
-}
-
-/// Each cell has had its guest when it dies, so whoever comes next finds it dead.
-async fn a_cell_that_died_costs_one_check_and_is_replaced(bench: &Bench) {
-    let running = bench.launcher("cells", |_| {});
-    assert_eq!(running.report("hello").await.ended().exit_code, 0);
-    let cells = [&of_installation("cells"), "org.fedicensus.cell"];
-    let [cell] = &bench.containers(&cells).await[..] else {
-        panic!("the probe and the first check take turns in one");
-    };
-    let options = None::<KillContainerOptions>;
-    bench.docker.kill_container(cell, options).await.unwrap();
-    let lost = running.report("hello").await;
-    assert_eq!(lost.fault(), FaultKind::EngineError, "{lost:?}");
-    assert_eq!(running.report("hello").await.ended().exit_code, 0);
-    running.shut_down().await;
-    bench.until_gone(&cells).await;
 }
 
 async fn an_engine_that_comes_late_is_found(bench: &Bench) {
@@ -492,7 +441,7 @@ async fn what_is_missing_is_a_fault(bench: &Bench) {
         }
     }
     println!("{:?}", report.fault);
-    bench.until_no_check(&of_installation("directory")).await;
+    bench.until_gone(&[&of_installation("directory")]).await;
     running.shut_down().await;
     let running = bench.launcher("volume", |settings| {
         settings.egress = EgressSource::Volume("fedicensus-test-nothing".to_owned());
@@ -519,7 +468,7 @@ async fn a_volume_is_mounted_by_its_one_directory(bench: &Bench) {
         let report = read(running.launch_as(&id, "egress").await).await;
         assert_eq!(report.text(), "file order.json\n", "{report:?}");
         running.shut_down().await;
-        bench.until_no_check(&of_installation("volume")).await;
+        bench.until_gone(&[&of_installation("volume")]).await;
     } else {
         println!("skipped: {} is not for us to write", volume.mountpoint);
     }
@@ -541,5 +490,5 @@ async fn eight_at_once_all_end_as_they_should(bench: &Bench) {
     }
     println!("40 containers, 8 at once: {:?}", start.elapsed());
     running.shut_down().await;
-    bench.until_no_check(&of_installation("many")).await;
+    bench.until_gone(&[&of_installation("many")]).await;
 }
