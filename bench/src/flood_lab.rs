@@ -207,6 +207,7 @@ fn fedicensus(arguments: &Arguments, folder: &Path) -> Command {
         ("FEDICENSUS_LAB_ALLOW_PRIVATE", "true".to_owned()),
         ("FEDICENSUS_LAB_RESERVED_SUFFIXES", "true".to_owned()),
         ("FEDICENSUS_LAB_PACE_DIVISOR", "1000000".to_owned()),
+        ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         ("FEDICENSUS_LAB_INTERVAL_DIVISOR", divisor.to_string()),
         ("FEDICENSUS_ADMISSION_RULES", rules),
         ("FEDICENSUS_GROUP_THRESHOLD", threshold.to_owned()),

@@ -174,6 +174,7 @@ fn settings(
         ("FEDICENSUS_LAB_ALLOW_PRIVATE", "true".to_owned()),
         ("FEDICENSUS_LAB_RESERVED_SUFFIXES", "true".to_owned()),
         ("FEDICENSUS_LAB_PACE_DIVISOR", "1000000".to_owned()),
+        ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         // All of the lab lies below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
     ]

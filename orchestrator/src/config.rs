@@ -143,6 +143,8 @@ pub struct Config {
     pub checks: Bounds,
     /// Hosts being opened or checked at once.
     pub opens_max: u32,
+    /// Hosts opened a second at least while any are due.
+    pub starts_per_second: u32,
     /// Peers are asked for at the first `alive` and every so many after.
     pub peers_every: u32,
     /// Directory of the database.
@@ -297,6 +299,7 @@ impl Config {
             canaries: values.parse("canaries", hosts)?,
             checks,
             opens_max,
+            starts_per_second: values.parse("starts_per_second", |text| small(text, 1, 1000))?,
             peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
             data_dir,
             public_dir: values.parse("public_dir", path)?,

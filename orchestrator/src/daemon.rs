@@ -246,7 +246,7 @@ impl Daemon {
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Ok(Self {
-            due: Due::new(),
+            due: Due::new(config.starts_per_second),
             under_way: UnderWay::default(),
             early: EarlyAsks::default(),
             checks: JoinSet::new(),
@@ -478,6 +478,7 @@ impl Daemon {
             checks_allowed: allowed,
             checks_min: bounds.least,
             checks_max: bounds.most,
+            starts_per_second: self.due.rate(),
             under_way: self.under_way.by_name(),
         };
         self.live.show(

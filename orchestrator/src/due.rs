@@ -2,7 +2,7 @@
 //!
 //! In: how much room there is. Out: of each class its share of the room (`census::share`), those first that have been due longest, each already marked
 //! in flight and given its ordinary next time, in one write before its check starts, so that no crash can make a host loop. Refused: more than there is
-//! room for.
+//! room for, or than the rate of starts allows ([`crate::starts`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use census::class::{Class, PerClass};
 use census::share::{Room, Shares};
 use census::time::Timestamp;
 use store::{Store, StoreError, Taken};
+use tokio::time::Instant;
 
+use crate::starts::{Load, MEASURE_EVERY, Starts};
 use crate::tools::Tools;
 
 /// How long the answer "nothing is due" is trusted: candidates come in while checks run, and some of them are due at once.
@@ -92,26 +94,36 @@ impl Drop for Counted {
     }
 }
 
-/// Knows when it is worth asking the store again, and whose turn it is.
+/// Knows when it is worth asking the store again, whose turn it is, and how fast hosts may be opened.
 #[derive(Debug)]
 pub struct Due {
     look_at: Timestamp,
     shares: Shares,
-}
-
-impl Default for Due {
-    fn default() -> Self {
-        Self::new()
-    }
+    starts: Starts,
+    /// When the load was last measured.
+    measured: Option<Instant>,
 }
 
 impl Due {
-    /// Asks at once.
-    pub fn new() -> Self {
+    /// Asks at once, and opens so many hosts a second at least.
+    pub fn new(starts_per_second: u32) -> Self {
         Self {
             look_at: Timestamp(i64::MIN),
             shares: Shares::default(),
+            starts: Starts::new(starts_per_second, Instant::now()),
+            measured: None,
         }
+    }
+
+    /// Hosts that are opened a second at most, as the load is.
+    pub fn rate(&self) -> f64 {
+        self.starts.rate()
+    }
+
+    /// A host that was taken was out of turn by the gateway's paces, and not dialled. Crowds of such hosts, who ask again and again, would use
+    /// up the rate of those who are in turn.
+    pub fn was_out_of_turn(&mut self) {
+        self.starts.returned();
     }
 
     /// When [`Due::take`] is worth calling again.
@@ -130,7 +142,7 @@ impl Due {
     /// When the store fails; nothing is in flight then that was not before.
     pub async fn take(
         &mut self,
-        room: Room,
+        mut room: Room,
         tools: &Tools,
         store: &Store,
     ) -> Result<Vec<Taken>, StoreError> {
@@ -140,13 +152,21 @@ impl Due {
         if room.free == 0 || (now < self.look_at && !looks_far_ahead) {
             return Ok(Vec::new());
         }
+        self.measure(now, tools, store).await;
+        room.free = room.free.min(self.starts.ready(Instant::now()));
+        if room.free == 0 {
+            self.look_at = now.plus(self.starts.wait());
+            return Ok(Vec::new());
+        }
         let jitters = tools.dice.jitters(room.free);
         let taking = tools
             .writer
             .take_due(now, room, self.shares, jitters, tools.calendar);
         let (taken, shares) = taking.await?;
         self.shares = shares;
-        if u32::try_from(taken.len()).unwrap_or(u32::MAX) < room.free {
+        let count = u32::try_from(taken.len()).unwrap_or(u32::MAX);
+        self.starts.spend(count);
+        if count < room.free {
             self.look_at = match next_due(store).await {
                 Ok(next) => next
                     .unwrap_or(now.plus(LOOK_AGAIN_AFTER))
@@ -158,6 +178,25 @@ impl Due {
         }
         Ok(taken)
     }
+
+    /// Measures the load when it is time to. What can't be read leaves the rate as it was: the take that follows meets the trouble and tells it.
+    async fn measure(&mut self, now: Timestamp, tools: &Tools, store: &Store) {
+        let is_fresh = |at: Instant| at.elapsed() < MEASURE_EVERY;
+        if self.measured.is_some_and(is_fresh) {
+            return;
+        }
+        self.measured = Some(Instant::now());
+        if let Ok(load) = load(store, now, tools).await {
+            self.starts.measured(load, tools.calendar, Instant::now());
+        }
+    }
+}
+
+async fn load(store: &Store, now: Timestamp, tools: &Tools) -> Result<Load, StoreError> {
+    let (reader, calendar) = (store.reader()?, tools.calendar);
+    tokio::task::spawn_blocking(move || Load::read(&reader, now, calendar))
+        .await
+        .map_err(|_panicked| StoreError::Closed)?
 }
 
 async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
@@ -253,11 +292,30 @@ mod tests {
         tools.writer.add_now(vec![host], tools.now()).await.unwrap();
         // The writer's file stays open; a new reader finds none.
         std::fs::rename(&data, &away).unwrap();
-        let mut due = Due::new();
+        let mut due = Due::new(1000);
         let taken = due.take(Room::empty(5), &tools, &store).await.unwrap();
         assert_eq!(taken.len(), 1);
         let again = due.take(Room::empty(5), &tools, &store).await;
         assert!(again.is_err(), "and it is said");
+    }
+
+    #[tokio::test]
+    async fn no_more_is_taken_than_the_rate_allows_and_the_rest_is_looked_for_soon() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let tools = tools(&store);
+        let hosts = (0..50).map(|n| Host::parse(&format!("n{n}.example.org")).unwrap());
+        let now = tools.now();
+        tools.writer.add_now(hosts.collect(), now).await.unwrap();
+        let mut due = Due::new(1);
+        let room = Room::empty(40);
+        assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 1);
+        assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 0);
+        let wait = due.look_at().since(tools.now());
+        assert!(
+            wait > Duration::ZERO && wait <= Duration::from_secs(2),
+            "{wait:?}"
+        );
     }
 
     #[test]

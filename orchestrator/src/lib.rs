@@ -21,6 +21,7 @@ pub mod tools;
 
 pub mod daemon;
 pub mod due;
+pub mod starts;
 
 pub mod check;
 pub mod egress;

@@ -194,7 +194,8 @@ mod tests {
         for _ in 0..20 {
             first.started();
         }
-        let second = waiting.await.unwrap();
+        let second = tokio::time::timeout(Duration::from_secs(1), waiting).await;
+        let second = second.unwrap().unwrap();
         assert_eq!(places.taken(), 2);
         drop((first, second));
         assert_eq!(places.taken(), 0);

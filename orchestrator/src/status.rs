@@ -283,10 +283,11 @@ fn pace_words(pace: &Pace) -> String {
         .map(|(class, count)| format!("{count} {class}"))
         .collect();
     format!(
-        "{} containers at once ({} to {}); under way: {}",
+        "{} containers at once ({} to {}), {:.0} starts/s at most; under way: {}",
         pace.checks_allowed,
         pace.checks_min,
         pace.checks_max,
+        pace.starts_per_second,
         if under_way.is_empty() {
             "none".to_owned()
         } else {
@@ -348,14 +349,15 @@ mod tests {
             last_dump: None,
             daemon: Some(LiveState {
                 waiting: 37,
-                pace: Pace {
+                pace: Box::new(Pace {
                     checks_allowed: 3,
                     checks_min: 2,
                     checks_max: 4,
+                    starts_per_second: 10.2,
                     under_way: [("dead", 2), ("living", 9), ("new", 0)]
                         .map(|(class, count)| (class.to_owned(), count))
                         .into(),
-                },
+                }),
                 nobody_lives: silence.describe(),
                 ..LiveState::default()
             }),
@@ -381,7 +383,7 @@ groups     2 held with 300 hosts held back, 1 denied
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
 look at it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
-pace       3 containers at once (2 to 4); under way: 2 dead, 9 living
+pace       3 containers at once (2 to 4), 10 starts/s at most; under way: 2 dead, 9 living
 NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
 its roots are?

@@ -49,6 +49,11 @@ pub const SETTINGS: &[Setting] = &[
         "Hosts being resolved, dialled or checked at once, `checks_max` to eight times that; empty: four times; in proportion fewer while fewer containers are allowed. A dead host waits for time-outs and needs no container.",
     ),
     setting(
+        "starts_per_second",
+        "10",
+        "Hosts opened a second while any are due, 1 to 1000, where the load asks for no more: what a million living ones need. More are opened as more come due, and what is late is made up for within an hour.",
+    ),
+    setting(
         "peers_every",
         "3",
         "Peers are asked for at the first `alive` and every so many after it, 1 to 1000.",

@@ -42,7 +42,7 @@ pub struct LiveState {
     /// Hosts being checked or written.
     pub in_flight: u64,
     /// How fast it may go.
-    pub pace: Pace,
+    pub pace: Box<Pace>,
     /// Failures that wait for confirmation.
     pub waiting: u64,
     /// Checks that ended in the last five minutes, a second.
@@ -70,6 +70,8 @@ pub struct Pace {
     pub checks_min: u32,
     /// The most.
     pub checks_max: u32,
+    /// Hosts that are opened a second at most.
+    pub starts_per_second: f64,
     /// Hosts being opened or checked, by class.
     pub under_way: BTreeMap<String, u32>,
 }
@@ -132,7 +134,7 @@ impl Live {
         let mut inner = self.lock();
         inner.state.last_round_ms = now.0;
         inner.state.in_flight = u64::try_from(in_flight).unwrap_or(u64::MAX);
-        inner.state.pace = pace;
+        *inner.state.pace = pace;
         inner.state.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         inner.state.outage = outage.map(|(what, since)| (what, since.0));
         inner.state.nobody_lives = nobody_lives;

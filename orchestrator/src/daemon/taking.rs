@@ -97,10 +97,10 @@ impl Daemon {
     }
 }
 
-/// Of `whole`, what `part` is of `all`; no less than `part`.
+/// Of `whole`, what `part` is of `all`: no less than `part`, since the settings make `whole` no less than `all`.
 fn in_proportion(whole: u32, part: u32, all: u32) -> u32 {
     let scaled = u64::from(whole) * u64::from(part) / u64::from(all.max(1));
-    u32::try_from(scaled).unwrap_or(whole).max(part)
+    u32::try_from(scaled).unwrap_or(whole)
 }
 
 #[cfg(test)]

@@ -74,23 +74,7 @@ impl Daemon {
                 }
             }
             Ended::Deferred { why, retry_after } => {
-                tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
-                self.tools.meters.deferral(why);
-                if why == Deferral::Dns {
-                    self.silence.fail("dns", &[], now);
-                }
-                check.step(|| "deferred: no verdict, asked again soon".to_owned());
-                let jitter = self.tools.dice.jitter();
-                let mut wait = after_deferral(&record, why, retry_after, jitter);
-                if wait < retry_after {
-                    wait = self.early.put_off(wait, retry_after, now);
-                }
-                let due = now.plus(wait);
-                self.give_back(
-                    host,
-                    due,
-                    &format!("put off: {}", crate::explain::deferral_words(why)),
-                );
+                self.put_off(&record, &check, (why, retry_after), now);
             }
             Ended::Offline => {
                 self.tools.meters.offline();
@@ -104,6 +88,33 @@ impl Daemon {
                 self.fault(record, &check, &fault, now);
             }
         }
+    }
+
+    /// The gateway had no turn for it, or no answer.
+    fn put_off(
+        &mut self,
+        record: &Record,
+        check: &Check,
+        (why, retry_after): (Deferral, Duration),
+        now: Timestamp,
+    ) {
+        let host = record.host.clone();
+        tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
+        self.tools.meters.deferral(why);
+        if is_pace(why) {
+            self.due.was_out_of_turn();
+        }
+        if why == Deferral::Dns {
+            self.silence.fail("dns", &[], now);
+        }
+        check.step(|| "deferred: no verdict, asked again soon".to_owned());
+        let jitter = self.tools.dice.jitter();
+        let mut wait = after_deferral(record, why, retry_after, jitter);
+        if wait < retry_after {
+            wait = self.early.put_off(wait, retry_after, now);
+        }
+        let note = format!("put off: {}", crate::explain::deferral_words(why));
+        self.give_back(host, now.plus(wait), &note);
     }
 
     fn fault(&mut self, record: Box<Record>, check: &Check, fault: &Fault, now: Timestamp) {
@@ -235,6 +246,16 @@ fn tell_it_is_over(over: &Over) {
 /// A reason's word, without a status or a target.
 fn bare(reason: &str) -> &str {
     reason.split([' ', ',']).next().unwrap_or(reason)
+}
+
+/// Whether the gateway put a host off by its paces, before it dialled.
+fn is_pace(why: Deferral) -> bool {
+    match why {
+        Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace | Deferral::DialPace => {
+            true
+        }
+        Deferral::Dns | Deferral::NoFamily | Deferral::Full => false,
+    }
 }
 
 /// The gateway promises paces slot by slot, so a told wait is kept to; whoever waits for something else comes back spread out.

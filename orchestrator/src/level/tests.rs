@@ -64,6 +64,13 @@ fn it_begins_with_the_least_and_grows_to_the_most_while_the_engine_is_well() {
 fn starts_that_take_longer_because_there_are_more_are_not_slow() {
     let mut engine = Engine::new(1, 64);
     assert_eq!(engine.go_well(1000, 20), 64);
+    // So many as were never under way are expected to take as much longer.
+    let mut engine = Engine::new(1, 64);
+    assert_eq!(engine.go_well(35, 50), 8);
+    for _ in 0..WINDOW {
+        engine.start_beside(50 * 32, 32);
+    }
+    assert!(engine.level.allowed() >= 8);
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&table::IN_FLIGHT, live.in_flight as f64);
     sheet.one(&table::CHECKS_ALLOWED, f64::from(live.pace.checks_allowed));
     sheet.one(&table::CHECKS_ALLOWED_MAX, f64::from(live.pace.checks_max));
+    sheet.one(&table::STARTS_ALLOWED, live.pace.starts_per_second);
     let classes = Class::ALL.map(|class| {
         let count = live.pace.under_way.get(class.as_str());
         (class.as_str(), count.map_or(0.0, |count| f64::from(*count)))

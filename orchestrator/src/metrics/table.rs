@@ -44,6 +44,7 @@ metrics! {
     IN_FLIGHT: Gauge "fedicensus_checks_in_flight" [] "Hosts being checked or written.";
     CHECKS_ALLOWED: Gauge "fedicensus_checks_allowed" [] "Containers that may run at once now, as the engine and the machine bear it.";
     CHECKS_ALLOWED_MAX: Gauge "fedicensus_checks_allowed_max" [] "The most that this may be: setting `checks_max`.";
+    STARTS_ALLOWED: Gauge "fedicensus_starts_per_second_max" [] "Hosts that are opened a second at most, as the load asks for.";
     UNDER_WAY: Gauge "fedicensus_checks_under_way" ["class"] "Hosts being opened or checked, by class.";
     WAITING: Gauge "fedicensus_failures_waiting" [] "Failures that wait for confirmation.";
     VERDICTS: Counter "fedicensus_verdicts_total" ["verdict", "reason"] "Checks that ended in a verdict, before it was confirmed; only `dead` has a reason.";

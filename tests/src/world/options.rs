@@ -100,6 +100,8 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         ("source_limit", "1000000".to_owned()),
         ("admissions_limit", "1000000".to_owned()),
         ("group_threshold", "1000000".to_owned()),
+        // As for all other paces.
+        ("starts_per_second", "1000".to_owned()),
         ("lab_pace_divisor", "1000000".to_owned()),
         ("lab_interval_divisor", options.interval_divisor.to_string()),
     ];
