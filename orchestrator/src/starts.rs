@@ -4,7 +4,7 @@
 //! second. Pure: the time is handed in.
 //!
 //! First checks are spread over a day, intervals have a jitter, and what a crash interrupted comes back within the hour: in ordinary times the load
-//! is even by itself. After hours without checks all that came due meanwhile is late at once. It is worked off over [`HORIZON`], so that neither our
+//! is even by itself. After hours without checks all that came due meanwhile is late at once. It is worked off over `HORIZON`, so that neither our
 //! resolver nor those who host thousands of instances meet all of it in the first minutes.
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ const PORTION: Duration = Duration::from_millis(50);
 pub struct Load {
     /// Hosts that are due already.
     pub late: u32,
-    /// Hosts that come due within [`AHEAD`], by the calendar.
+    /// Hosts that come due within `AHEAD`, by the calendar.
     pub coming: u32,
 }
 

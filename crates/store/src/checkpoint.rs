@@ -1,7 +1,7 @@
 //! Takes the write-ahead log over into the database file, beside the writer.
 //!
 //! In: how long the log is after each commit. Out: a database file that has what the log had, and a log that begins anew. Refused: to have the writer wait
-//! for more than [`OWN_PAGES_MAX`] pages, as long as the thread beside it gets its turns.
+//! for more than `OWN_PAGES_MAX` pages, as long as the thread beside it gets its turns.
 //!
 //! SQLite's own way is that whoever commits the thousandth page copies all of them and syncs the file before it goes on; after a dump, which keeps
 //! the log from being emptied, that is all that was written meanwhile. Here a thread of its own copies, while the writer appends. What is appended

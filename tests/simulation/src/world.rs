@@ -1,6 +1,6 @@
 //! Worlds as data: how many live, how they come and go, what floods, what breaks.
 //!
-//! In: nothing. Out: the named worlds. Refused: nothing; a world is only numbers, and [`crate::truth`] draws from them.
+//! In: nothing. Out: the named worlds. Refused: nothing; a world is only numbers, and `truth.rs` draws from them.
 
 use std::time::Duration;
 
