@@ -64,10 +64,13 @@ more_alive() {
     (($(status '.daemon.ended.alive // 0') > $1))
 }
 
+# A persona that says by a file of its own who may take it out.
+OWNER=says-so-itself.lab.test
+
 # choose: the table of personas that are shown, to $KEPT/table.json, and the names to bring in, to $KEPT/names
 #
-# Without the one whose peers list names all others: a sample brings its names in itself. One of each kind of expectation is always in it, the
-# others are drawn by chance that the seed decides; with those whom another persona alone names.
+# Without the one whose peers list names all others: a sample brings its names in itself. One of each kind of expectation is always in it, and
+# the one of $OWNER; the others are drawn by chance that the seed decides, with those whom another persona alone names.
 choose() {
     local number seed
     mkdir -p "$KEPT"
@@ -85,6 +88,7 @@ choose() {
     awk -F'\t' -v seed="$seed" 'BEGIN { srand(seed) } $2 != "flood.lab.test" { print rand() "\t" $0 }' "$WORK/kinds" | sort -n | cut -f2- >"$WORK/drawn"
     awk -F'\t' -v number="$number" 'NR == FNR { if (!seen[$1]++) { first[$2]; print $2 } next }
         !($2 in first) && more++ < number - length(first) { print $2 }' "$WORK/drawn" "$WORK/drawn" >"$KEPT/names"
+    grep -qxF "$OWNER" "$KEPT/names" || echo "$OWNER" >>"$KEPT/names"
     jq --rawfile names "$KEPT/names" '($names | split("\n")) as $shown | .added += [.personas[].host] |
         .personas |= map(select((.host as $host | $shown | index($host)) or .via == "nobody" or ((.via | type) == "object" and (.via.host as $via | $shown | index($via)))))' \
         "$WORK/table.json" >"$KEPT/table.json"
@@ -98,10 +102,10 @@ days_in_one() {
     if grep -qx all "$PAYLOAD/pieces/quadlet/sample"; then echo 30; else echo 350; fi
 }
 
-# living_one: a persona among them that lives, always
+# living_one: a persona among them that lives, always, and shows nobody a file
 living_one() {
     jq -r '.personas[] | select(.expectation.verdict == "alive" and .expectation.listed and (.expectation.changes | not)) | .host' "$KEPT/table.json" |
-        grep -xFf "$KEPT/names" | awk '$1 != "seed.lab.test" && !said++'
+        grep -xFf "$KEPT/names" | awk -v owner="$OWNER" '$1 != "seed.lab.test" && $1 != owner && !said++'
 }
 
 # compare: what the census found against what the lab expects of the personas that it was shown; the report to $WORK/report

@@ -13,7 +13,7 @@ use crate::deny;
 use crate::engine::{Belongings, Engine};
 use crate::fuzz;
 use crate::rootless;
-use crate::step::{Outcome, Summary, output, passes, say, target_folder};
+use crate::step::{Beside, Outcome, Summary, output, passes, say, target_folder};
 
 /// How much of it.
 #[derive(Clone, Copy)]
@@ -90,10 +90,20 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
         Extent::Fast => None,
     };
     let before = engine.as_ref().map(Engine::belongings).transpose()?;
+    // Made from packages where no registry answers: minutes of downloading and unpacking, beside what keeps the processors busy.
+    let bases = engine.as_ref().map(|_| {
+        Beside::start(
+            Command::new(root.join("deploy/build"))
+                .arg("--bases")
+                .current_dir(root),
+            target_folder(root).join("tmp/bases.log"),
+        )
+    });
+    let bases = bases.transpose()?;
     let mut summary = Summary::default();
     let mut result = without_engine(root, engine.as_ref(), &mut summary);
-    if let (Some(engine), Some(before)) = (&engine, &before) {
-        result = result.and_then(|()| with_engine(root, engine, &mut summary));
+    if let (Some(engine), Some(before), Some(bases)) = (&engine, &before, bases) {
+        result = result.and_then(|()| with_engine(root, engine, bases, &mut summary));
         // Looked at after a failure too: that is when things are left behind.
         let left = summary.step("leftovers", || leftovers(engine, before));
         result = result.and(left);
@@ -165,8 +175,14 @@ fn without_engine(
     summary.step("fuzz", || fuzz::run(root, &fuzz::Plan::whole()))
 }
 
-fn with_engine(root: &Path, engine: &Engine, summary: &mut Summary) -> anyhow::Result<()> {
+fn with_engine(
+    root: &Path,
+    engine: &Engine,
+    bases: Beside,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
     summary.step("images", || {
+        bases.end()?;
         passes(
             Command::new(root.join("deploy/build"))
                 .arg("--lab")

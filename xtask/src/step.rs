@@ -1,8 +1,9 @@
 //! Steps of a chore: each is announced, timed and ends in an [`Outcome`]; the first failure ends the chore.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -73,6 +74,54 @@ pub(crate) fn passes(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A program that runs beside the steps. Waited for when dropped: cut off, it would leave its work half done and its programs behind.
+pub(crate) struct Beside {
+    line: String,
+    child: Child,
+    said: PathBuf,
+}
+
+impl Beside {
+    /// Starts it; what it says goes to the file `said`, and is shown once it has ended.
+    ///
+    /// # Errors
+    /// When it can't be started; names the program and its arguments.
+    pub(crate) fn start(command: &mut Command, said: PathBuf) -> anyhow::Result<Self> {
+        let line = line(command);
+        if let Some(folder) = said.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = File::create(&said).with_context(|| said.display().to_string())?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .with_context(|| format!("`{line}` can't be started"))?;
+        Ok(Self { line, child, said })
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When it ended otherwise than with 0.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let status = self.child.wait()?;
+        let said = std::fs::read(&self.said).with_context(|| self.said.display().to_string())?;
+        say(String::from_utf8_lossy(&said).trim_end())?;
+        if !status.success() {
+            bail!("`{}` ended with {status}", self.line);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _reaped = self.child.wait();
+    }
+}
+
 /// Runs a program to its end and gives its stdout.
 ///
 /// # Errors
@@ -122,6 +171,19 @@ mod tests {
             error.to_string(),
             "`/nonexistent/program x` can't be started"
         );
+    }
+
+    #[test]
+    fn a_program_beside_that_fails_is_told_when_it_is_waited_for() {
+        let folder = std::env::temp_dir().join(format!("beside-{}", std::process::id()));
+        let start = |name: &str| Beside::start(&mut Command::new(name), folder.join(name));
+        start("true").unwrap().end().unwrap();
+        let error = start("false").unwrap().end().unwrap_err();
+        assert!(
+            error.to_string().starts_with("`false` ended with"),
+            "{error}"
+        );
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
