@@ -21,6 +21,7 @@ pub mod line;
 pub mod mirror;
 mod stage;
 mod standing;
+mod stayed;
 
 pub use line::{Change, Counts, Header, Row, Section, Sha256Hex};
 pub use mirror::{Gap, Mirror};

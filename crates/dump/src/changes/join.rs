@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{Change, Counts, Row, Sha256Hex};
+use super::stayed::Stayed;
 use super::{CHANGES_A_DAY_MAX, Standing};
 use crate::error::DumpError;
 use crate::instance::Instance;
@@ -25,6 +26,8 @@ pub(super) struct Joined {
     pub(super) counts: Counts,
     /// Hosts in the new dump.
     pub(super) hosts: u64,
+    /// Their names, as far as there is room: whoever is in the list has not left.
+    pub(super) listed: Stayed,
     pub(super) names_sha256: Sha256Hex,
     pub(super) rows_sha256: Sha256Hex,
 }
@@ -39,6 +42,7 @@ pub(super) fn join<E: From<DumpError>, F: ToString>(
     let mut collected = Collected::default();
     let (mut names, mut rows) = (Sha256::new(), Rows::default());
     let mut hosts: u64 = 0;
+    let mut listed = Stayed::default();
     let mut last: Option<String> = None;
     let mut was = former.next();
     for instance in new {
@@ -51,6 +55,7 @@ pub(super) fn join<E: From<DumpError>, F: ToString>(
             was = former.next();
         }
         hosts = hosts.saturating_add(1);
+        listed.insert(&row.host);
         names.update(row.host.as_bytes());
         names.update(b"\n");
         rows.update(&row);
@@ -78,6 +83,7 @@ pub(super) fn join<E: From<DumpError>, F: ToString>(
         changes: collected.changes,
         counts: collected.counts,
         hosts,
+        listed,
         names_sha256: Sha256Hex::from_digest(names),
         rows_sha256: Sha256Hex::from_digest(rows.0),
     })

@@ -263,14 +263,14 @@ impl<D: Disk> Work<'_, D> {
         about: &About,
         found: Found,
         mut start: Start,
-        joined: Joined,
+        mut joined: Joined,
         has_left: impl FnMut(&str) -> Result<bool, E>,
     ) -> Result<Staged<D>, E> {
         let today = start.time.day();
         let first_day = first_day(start.time);
+        let mut scrub = Scrub::new(has_left, std::mem::take(&mut joined.listed));
         let mut section = new_section(&start, joined);
         let mut newcomers = Newcomers::among(&section.changes);
-        let mut scrub = Scrub::new(has_left);
         let mut todays = Vec::new();
         for day in &found.days {
             if *day < first_day || start.damaged.contains_key(day) {

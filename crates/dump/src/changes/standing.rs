@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::kept::{self, Found, Scrub};
 use super::stage::first_day;
+use super::stayed::Stayed;
 use crate::disk::SystemDisk;
 use crate::feed::{About, Entries};
 use crate::instance::Moment;
@@ -28,7 +29,7 @@ pub fn stand_as_told<E>(
         return Ok(false);
     };
     let first_day = first_day(time);
-    let mut scrub = Scrub::new(has_left);
+    let mut scrub = Scrub::new(has_left, Stayed::default());
     let mut entries = Entries::default();
     let mut newest = None;
     for day in &found.days {

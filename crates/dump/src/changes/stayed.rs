@@ -1,0 +1,95 @@
+//! Names that are known to stay in the files of earlier days.
+//!
+//! In: names of hosts. Out: whether one of them was told before. Memory is fixed: where it is full, a name takes the place of another, which then is not
+//! known. Refused: nothing.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+/// Names that share a place: as many as a line of the processor's cache has room for half of.
+const SHARING: usize = 4;
+
+/// Places. With [`SHARING`] marks of 8 bytes each they take 16 MiB, and lose one in forty of a million names; that one is asked about again.
+const PLACES: usize = 1 << 19;
+
+/// What is no name's mark.
+const FREE: u64 = 0;
+
+/// Some names.
+#[derive(Debug)]
+pub(super) struct Stayed {
+    /// New for each dump, so that nobody can look for a name that is taken for another; two that are by chance are told apart by the next dump.
+    key: RandomState,
+    places: Vec<[u64; SHARING]>,
+}
+
+impl Default for Stayed {
+    fn default() -> Self {
+        Self::with_places(PLACES)
+    }
+}
+
+impl Stayed {
+    fn with_places(places: usize) -> Self {
+        Self {
+            key: RandomState::new(),
+            places: vec![[FREE; SHARING]; places],
+        }
+    }
+
+    /// Remembers a name.
+    pub(super) fn insert(&mut self, host: &str) {
+        let (place, mark) = self.find(host);
+        let Some(marks) = self.places.get_mut(place) else {
+            return;
+        };
+        if marks.contains(&mark) {
+            return;
+        }
+        // The newest comes first and the oldest goes: memory is full of who was named lately, and not of who was named first.
+        marks.rotate_right(1);
+        if let Some(first) = marks.first_mut() {
+            *first = mark;
+        }
+    }
+
+    /// Whether the name is remembered.
+    pub(super) fn contains(&self, host: &str) -> bool {
+        let (place, mark) = self.find(host);
+        self.places
+            .get(place)
+            .is_some_and(|marks| marks.contains(&mark))
+    }
+
+    fn find(&self, host: &str) -> (usize, u64) {
+        let mark = self.key.hash_one(host).max(FREE + 1);
+        let places = u64::try_from(self.places.len()).unwrap_or(u64::MAX);
+        let place = mark.checked_rem(places).unwrap_or_default();
+        (usize::try_from(place).unwrap_or_default(), mark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(many: u32) -> impl Iterator<Item = String> {
+        (0..many).map(|number| format!("h{number}.example"))
+    }
+
+    #[test]
+    fn who_was_told_is_known_while_there_is_room_and_nobody_else_ever_is() {
+        let mut stayed = Stayed::with_places(1 << 10);
+        names(1000).for_each(|name| stayed.insert(&name));
+        let known = names(1000).filter(|name| stayed.contains(name)).count();
+        assert!(known > 980, "{known}");
+        assert!(!names(50_000).skip(1000).any(|name| stayed.contains(&name)));
+    }
+
+    #[test]
+    fn where_it_is_full_the_last_ones_are_known() {
+        let mut stayed = Stayed::with_places(1);
+        names(9).for_each(|name| stayed.insert(&name));
+        let known: Vec<String> = names(9).filter(|name| stayed.contains(name)).collect();
+        assert_eq!(known, names(9).skip(9 - SHARING).collect::<Vec<_>>());
+    }
+}
