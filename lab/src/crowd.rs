@@ -8,8 +8,11 @@ use crate::personas::shapes::{
 };
 use crate::play::Play;
 
-/// Most members: their names stay well within the gateway's 16 MiB of names file.
-pub const CROWD_MAX: u32 = 200_000;
+/// Most members: a census of a million, all of them living.
+pub const CROWD_MAX: u32 = 1_000_000;
+
+/// Up to so many have a line each in the names file, whose 16 MiB they leave room in; a larger crowd has a line a domain.
+const NAMED_MAX: u32 = 200_000;
 
 /// Members to a registered domain.
 const PER_DOMAIN: u32 = 10;
@@ -56,6 +59,17 @@ impl Crowd {
         (1..=self.size).map(name)
     }
 
+    /// What the names file says of them: their names, or in a large crowd a pattern for each of their domains.
+    pub fn patterns(self) -> impl Iterator<Item = String> {
+        let (named, domains) = if self.size > NAMED_MAX {
+            (0, self.size.div_ceil(PER_DOMAIN))
+        } else {
+            (self.size, 0)
+        };
+        let below = (1..=domains).map(|domain| format!("*.{}", domain_name(domain)));
+        (1..=named).map(name).chain(below)
+    }
+
     /// The names that the seed tells.
     pub fn entrances(self) -> Vec<String> {
         (1..=self.size).take(1).map(name).collect()
@@ -95,7 +109,8 @@ impl Crowd {
         })
     }
 
-    fn software(self, number: u32) -> (&'static str, &'static str) {
+    /// Name and version of what a member runs. They are counted from 1, as their names have it.
+    pub fn software(self, number: u32) -> (&'static str, &'static str) {
         if is_relay(number) {
             return ("mastodon", "4.5.2");
         }
@@ -134,9 +149,14 @@ fn is_relay(number: u32) -> bool {
     number % PER_DOMAIN == 1
 }
 
-fn name(number: u32) -> String {
+/// The name of the member of this number. They are counted from 1.
+pub fn name(number: u32) -> String {
     let domain = (number.saturating_sub(1)) / PER_DOMAIN + 1;
-    format!("n{number:05}.crowd-{domain}.test")
+    format!("n{number:05}.{}", domain_name(domain))
+}
+
+fn domain_name(domain: u32) -> String {
+    format!("crowd-{domain}.test")
 }
 
 /// `SplitMix64` over three numbers: the same for the same seed on every machine and in every version, which no crate promises.
@@ -195,6 +215,19 @@ mod tests {
             "x.test",
         ] {
             assert!(crowd.play(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_large_crowd_has_a_pattern_a_domain() {
+        let small: Vec<String> = Crowd::new(11, 1).patterns().collect();
+        assert!(small.into_iter().eq(Crowd::new(11, 1).names()));
+        let large = Crowd::new(NAMED_MAX + 1, 1);
+        let patterns: BTreeSet<String> = large.patterns().collect();
+        assert_eq!(patterns.len(), 20_001);
+        for name in large.names() {
+            let (_, domain) = name.split_once('.').unwrap();
+            assert!(patterns.contains(&format!("*.{domain}")), "{name}");
         }
     }
 

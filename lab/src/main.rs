@@ -67,7 +67,7 @@ struct Serve {
     #[arg(long, default_value = "")]
     personas: String,
     /// Ordinary living instances beside the personas.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=200_000))]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     crowd: u32,
     /// Names behind one domain that fifty servers tell beside them.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=12_500_000))]

@@ -57,7 +57,7 @@ impl Table {
     }
 }
 
-/// The gateway's names file: a line a name.
+/// The gateway's names file: a line a name, or a pattern.
 pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: SocketAddr) -> String {
     let (ip, port) = (address.ip(), address.port());
     let mut text = String::from("# NAME ADDRESS PORT, or NAME and what DNS says instead\n");
@@ -77,7 +77,7 @@ pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: Soc
         .servers()
         .take(1)
         .map(|_| format!("*.{}", farm::DOMAIN));
-    for name in crowd.names().chain(farm.servers()).chain(wildcard) {
+    for name in crowd.patterns().chain(farm.servers()).chain(wildcard) {
         text.push_str(&format!("{name} {ip} {port}\n"));
     }
     text
