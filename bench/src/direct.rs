@@ -14,6 +14,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use launcher::engine::EngineKind;
 use launcher::spec::{EgressBase, Spec, create_body};
 use protocol::Host;
+use protocol::order::AskPeers;
 use tokio::sync::mpsc;
 
 use crate::wire::{self, Ready};
@@ -32,14 +33,25 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// Has the gateway make ways to `hosts`, and gives them once the first ones are there.
-    pub(crate) async fn prepare(&self, hosts: Vec<Host>) -> mpsc::Receiver<Result<Ready>> {
+    /// Has the gateway make ways to `hosts`, and gives them once the first ones are there, or as many as there surely are. The first of them and every
+    /// so many after it are asked for their peers.
+    pub(crate) async fn prepare(
+        &self,
+        hosts: impl Iterator<Item = Host> + Send + 'static,
+        peers_every: usize,
+    ) -> mpsc::Receiver<Result<Ready>> {
         let (sender, ready) = mpsc::channel(READY);
         let gateway = self.gateway_socket.clone();
-        let wanted = hosts.len().min(READY);
+        let wanted = hosts.size_hint().0.min(READY);
         tokio::spawn(async move {
-            for host in hosts {
-                if sender.send(wire::open(&gateway, host).await).await.is_err() {
+            for (number, host) in hosts.enumerate() {
+                let peers = if number.is_multiple_of(peers_every) {
+                    AskPeers::Ask
+                } else {
+                    AskPeers::Skip
+                };
+                let way = wire::open(&gateway, host, peers).await;
+                if sender.send(way).await.is_err() {
                     return;
                 }
             }
@@ -55,7 +67,7 @@ impl Direct {
         &self,
         ready: mpsc::Receiver<Result<Ready>>,
         in_flight: usize,
-    ) -> Result<u32> {
+    ) -> Result<usize> {
         stream::unfold(ready, |mut ready| async {
             ready.recv().await.map(|way| (way, ready))
         })

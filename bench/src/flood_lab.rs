@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use protocol::Host;
 use store::Reader;
@@ -93,10 +93,9 @@ async fn main() -> Result<()> {
     std::fs::write(path.join("rules"), RULES)?;
     let farm = arguments.names.to_string();
     let further = ["--personas", "seed.lab.test", "--farm", &farm];
-    let crowd = usize::try_from(arguments.crowd)?;
-    let mut lab = lab::start(&arguments.programs, path, crowd, &further)?;
+    let mut lab = lab::start(&arguments.programs, path, arguments.crowd, &further)?;
     lab.makes(&path.join("lab/names")).await?;
-    let crowd = lab::crowd(&path.join("lab/names"))?;
+    let crowd = lab::hosts(lab::crowd(arguments.crowd))?;
     let role = |name| {
         let mut command = fedicensus(&arguments, path);
         Role::start(name, command.arg(name), path)
@@ -135,13 +134,7 @@ async fn main() -> Result<()> {
     let mut dump = fedicensus(&arguments, path);
     let dumped = dump.args(["dump", "--force"]).output().await?;
     ensure!(dumped.status.success(), "fedicensus dump failed");
-    let memory_mb = memory::most_mb(
-        &census
-            .child
-            .id()
-            .context("the daemon has ended")?
-            .to_string(),
-    )?;
+    let memory_mb = memory::most_mb(&census.id()?.to_string())?;
     report(
         &arguments,
         &folder,

@@ -3,22 +3,18 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use ::lab::crowd::Crowd;
+use anyhow::Result;
 use protocol::Host;
 use tokio::process::Command;
 
 use crate::role::Role;
 
-/// How the names of the lab's crowd are told from its personas': the crowd lives, and has nothing up its sleeve.
-const CROWD: &str = ".crowd-";
+/// From which the lab makes its crowd.
+const SEED: u64 = 1;
 
 /// Starts the lab that lies in `programs`, with its state in `folder/lab` and a crowd of so many.
-pub(crate) fn start(
-    programs: &Path,
-    folder: &Path,
-    crowd: usize,
-    further: &[&str],
-) -> Result<Role> {
+pub(crate) fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Result<Role> {
     // Free a moment ago: good enough for a machine that nobody attacks.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
@@ -31,16 +27,17 @@ pub(crate) fn start(
         .args(["--listen", &format!("127.0.0.1:{port}")])
         .args(["--address", "127.0.0.1"])
         .args(["--crowd", &crowd.to_string()])
+        .args(["--seed", &SEED.to_string()])
         .args(further);
     Role::start("lab", &mut command, folder)
 }
 
-/// The crowd's names in the gateway's names file.
-pub(crate) fn crowd(names_file: &Path) -> Result<Vec<Host>> {
-    std::fs::read_to_string(names_file)?
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| name.contains(CROWD) && !name.starts_with('*'))
-        .map(|name| Host::parse(name).with_context(|| name.to_owned()))
-        .collect()
+/// The crowd of so many: it lives, and has nothing up its sleeve.
+pub(crate) fn crowd(size: u32) -> Crowd {
+    Crowd::new(size, SEED)
+}
+
+/// The crowd's names.
+pub(crate) fn hosts(crowd: Crowd) -> Result<Vec<Host>> {
+    crowd.names().map(|name| Ok(Host::parse(&name)?)).collect()
 }

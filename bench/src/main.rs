@@ -1,11 +1,13 @@
 //! What the whole path costs, against the least that could be done (`bench/README.md`).
 //!
-//! In: the release binaries, an engine, the checker's image. Out: a table of runs, the medians, and the ratio of the two.
+//! In: the release binaries, an engine, the checker's image. Out: a table of runs or of medians by checks in flight, the ratio of the two sides, and who
+//! spent the processor's time.
 
 mod direct;
 mod lab;
 mod measure;
 mod median;
+mod processes;
 mod role;
 mod stage;
 mod whole;
@@ -21,16 +23,20 @@ use protocol::Host;
 use crate::direct::Direct;
 use crate::measure::{Cost, Start};
 use crate::median::median;
-use crate::stage::Stage;
+use crate::processes::{PARTS, PARTS_COUNT};
+use crate::stage::{Equipment, Stage};
 use crate::whole::Whole;
 
 /// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
 pub(crate) const INSTANCE: &str = "fedicensus-bench";
 
+/// A first check asks for peers, and all checks of the whole path are first ones.
+const PEERS_EVERY: usize = 1;
+
 /// Measures checks per second and processor time per check through the whole path, and through a client that drives the engine directly.
 #[derive(Debug, Parser)]
 #[command(name = "bench-path", version)]
-pub(crate) struct Arguments {
+struct Arguments {
     /// Folder of the release binaries `fedicensus` and `fedicensus-lab`
     #[arg(long, default_value = "target/release")]
     programs: PathBuf,
@@ -41,20 +47,43 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
     /// Checks in each run
-    #[arg(long, default_value_t = 60)]
-    checks: usize,
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=200_000))]
+    checks: u32,
     /// Runs of each side, alternating
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-    /// Checks at the same time
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Checks at the same time, 1 to 64; several, with commas between them, one after the other
+    #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
+    in_flight: Vec<usize>,
+}
+
+fn in_flight(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=64) => Ok(number),
+        Ok(_) | Err(_) => Err("it is no number of 1 to 64, as `checks_max` has to be".to_owned()),
+    }
+}
+
+/// The medians of both sides.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
     in_flight: usize,
+    direct: Cost,
+    whole: Cost,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let stage = Stage::set(&arguments).await?;
+    let stage = Stage::set(Equipment {
+        programs: arguments.programs.clone(),
+        engine: arguments.engine.clone(),
+        image: arguments.image.clone(),
+        below: std::env::temp_dir(),
+        crowd: arguments.checks,
+        in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
+    })
+    .await?;
     let outcome = compare(&arguments, &stage).await;
     let struck = stage.strike().await;
     outcome.and(struck)
@@ -62,71 +91,179 @@ async fn main() -> Result<()> {
 
 async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
     let direct = stage.direct().await?;
-    let hosts: Vec<Host> = stage.hosts.iter().take(arguments.checks).cloned().collect();
-    // Once unmeasured: what is read for the first time comes from the disk.
-    let few: Vec<Host> = hosts
-        .iter()
-        .take(arguments.in_flight * 2)
-        .cloned()
-        .collect();
-    directly(&direct, &few, arguments.in_flight).await?;
-    through_the_whole_path(stage, &few).await?;
-
+    let hosts = lab::hosts(lab::crowd(arguments.checks))?;
     let mut out = std::io::stdout();
-    writeln!(
-        out,
-        "| run | direct, checks/s | whole, checks/s | direct, CPU s/check | whole, CPU s/check |"
-    )?;
-    writeln!(out, "|---|---|---|---|---|")?;
     let mut pairs = Vec::new();
-    for run in 1..=arguments.runs {
-        let least = directly(&direct, &hosts, arguments.in_flight).await?;
-        let whole = through_the_whole_path(stage, &hosts).await?;
-        write_row(&mut out, &run.to_string(), least, whole)?;
-        pairs.push((least, whole));
+    for &in_flight in &arguments.in_flight {
+        // Once unmeasured: what is read for the first time comes from the disk.
+        let few: Vec<Host> = hosts.iter().take(in_flight * 2).cloned().collect();
+        directly(stage, &direct, &few, in_flight).await?;
+        through_the_whole_path(stage, &few, in_flight).await?;
+        let (mut least, mut whole) = (Vec::new(), Vec::new());
+        for _ in 0..arguments.runs {
+            least.push(directly(stage, &direct, &hosts, in_flight).await?);
+            whole.push(through_the_whole_path(stage, &hosts, in_flight).await?);
+        }
+        if arguments.in_flight.len() == 1 {
+            write_runs(&mut out, &least, &whole)?;
+        }
+        pairs.push(Pair {
+            in_flight,
+            direct: middle(&least),
+            whole: middle(&whole),
+        });
     }
-    let middle = |of: fn(&(Cost, Cost)) -> Cost| Cost {
-        rate: median(pairs.iter().map(|pair| of(pair).rate)),
-        cpu_seconds: median(pairs.iter().map(|pair| of(pair).cpu_seconds)),
-    };
-    let (least, whole) = (middle(|pair| pair.0), middle(|pair| pair.1));
-    write_row(&mut out, "median", least, whole)?;
+    write_medians(&mut out, &pairs)?;
     writeln!(
         out,
-        "\nwhole path / direct: {:.2} of the checks per second (target: at least 0.90), {:.2} times the CPU per check; {} checks a run, {} in flight",
-        whole.rate / least.rate,
-        whole.cpu_seconds / least.cpu_seconds,
+        "\nMedians of {} runs, {} checks a run; target: at least 0.90 of the checks per second.\n",
+        arguments.runs,
         hosts.len(),
-        arguments.in_flight
     )?;
+    write_parts(&mut out, &pairs)?;
     Ok(())
 }
 
-fn write_row(
+/// The middle one of each figure.
+fn middle(costs: &[Cost]) -> Cost {
+    let middle = |of: &dyn Fn(&Cost) -> f64| median(costs.iter().map(of));
+    let mut by_part = [0.0; PARTS_COUNT];
+    for (at, part) in by_part.iter_mut().enumerate() {
+        let of = |cost: &Cost| cost.cpu_seconds_by_part.get(at).copied();
+        *part = middle(&|cost| of(cost).unwrap_or_default());
+    }
+    Cost {
+        rate: middle(&|cost| cost.rate),
+        cpu_seconds: middle(&|cost| cost.cpu_seconds),
+        cpu_seconds_by_part: by_part,
+        idle: middle(&|cost| cost.idle),
+    }
+}
+
+fn write_runs(
     out: &mut impl std::io::Write,
-    name: &str,
-    direct: Cost,
-    whole: Cost,
+    least: &[Cost],
+    whole: &[Cost],
 ) -> std::io::Result<()> {
     writeln!(
         out,
-        "| {name} | {:.2} | {:.2} | {:.3} | {:.3} |",
-        direct.rate, whole.rate, direct.cpu_seconds, whole.cpu_seconds
-    )
+        "| run | direct, checks/s | whole, checks/s | direct, CPU s/check | whole, CPU s/check |\n|---|---|---|---|---|"
+    )?;
+    for ((run, direct), whole) in (1..).zip(least).zip(whole) {
+        writeln!(
+            out,
+            "| {run} | {:.2} | {:.2} | {:.3} | {:.3} |",
+            direct.rate, whole.rate, direct.cpu_seconds, whole.cpu_seconds
+        )?;
+    }
+    writeln!(out)
 }
 
-async fn directly(direct: &Direct, hosts: &[Host], in_flight: usize) -> Result<Cost> {
-    let ready = direct.prepare(hosts.to_vec()).await;
-    let start = Start::now()?;
+fn write_medians(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "| in flight | direct, checks/s | whole, checks/s | whole / direct | direct, CPU s/check | whole, CPU s/check | whole / direct | direct, idle | whole, idle |\n|---|---|---|---|---|---|---|---|---|"
+    )?;
+    for pair in pairs {
+        let (direct, whole) = (pair.direct, pair.whole);
+        writeln!(
+            out,
+            "| {} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} | {:.2} | {:.0} % | {:.0} % |",
+            pair.in_flight,
+            direct.rate,
+            whole.rate,
+            whole.rate / direct.rate,
+            direct.cpu_seconds,
+            whole.cpu_seconds,
+            whole.cpu_seconds / direct.cpu_seconds,
+            direct.idle * 100.0,
+            whole.idle * 100.0,
+        )?;
+    }
+    Ok(())
+}
+
+/// Seconds of processor time a check, by who spent them.
+fn write_parts(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result<()> {
+    let columns = PARTS.map(|part| format!(" {part} |")).concat();
+    writeln!(
+        out,
+        "| in flight, CPU s/check |{columns} all |\n|---{}|",
+        "|---".repeat(PARTS_COUNT + 1)
+    )?;
+    for pair in pairs {
+        for (side, cost) in [("direct", pair.direct), ("whole", pair.whole)] {
+            let parts = cost.cpu_seconds_by_part;
+            writeln!(
+                out,
+                "| {}, {side} |{} {:.3} |",
+                pair.in_flight,
+                parts.map(|spent| format!(" {spent:.4} |")).concat(),
+                cost.cpu_seconds
+            )?;
+        }
+    }
+    Ok(())
+}
+
+async fn directly(
+    stage: &Stage,
+    direct: &Direct,
+    hosts: &[Host],
+    in_flight: usize,
+) -> Result<Cost> {
+    let ready = direct
+        .prepare(hosts.to_vec().into_iter(), PEERS_EVERY)
+        .await;
+    let processes = stage.processes(None)?;
+    let start = Start::now(&processes)?;
     direct.run(ready, in_flight).await?;
     start.cost_of(hosts.len())
 }
 
-async fn through_the_whole_path(stage: &Stage, hosts: &[Host]) -> Result<Cost> {
-    let whole = Whole::prepare(stage).await?;
-    let start = Start::now()?;
+async fn through_the_whole_path(stage: &Stage, hosts: &[Host], in_flight: usize) -> Result<Cost> {
+    let whole = Whole::prepare(stage, in_flight).await?;
+    let processes = whole.processes()?;
+    let start = Start::now(&processes)?;
     whole.run(hosts).await?;
     let cost = start.cost_of(hosts.len())?;
     whole.finish(hosts).await?;
     Ok(cost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Vec<usize>, clap::Error> {
+        let all = ["bench-path"].iter().chain(arguments);
+        Arguments::try_parse_from(all).map(|arguments| arguments.in_flight)
+    }
+
+    #[test]
+    fn checks_in_flight_are_a_number_or_a_list() {
+        assert_eq!(parsed(&[]).unwrap(), [4]);
+        let list = parsed(&["--in-flight", "1,2,16"]).unwrap();
+        assert_eq!(list, [1, 2, 16]);
+        for wrong in ["0", "65", "1,,2", "many"] {
+            assert!(parsed(&["--in-flight", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_figure_has_its_own_median() {
+        let cost = |rate: f64, first: f64| {
+            let mut parts = [0.0; PARTS_COUNT];
+            parts[0] = first;
+            Cost {
+                rate,
+                cpu_seconds: 1.0,
+                cpu_seconds_by_part: parts,
+                idle: 0.0,
+            }
+        };
+        let middle = middle(&[cost(1.0, 9.0), cost(2.0, 7.0), cost(3.0, 8.0)]);
+        assert!((middle.rate - 2.0).abs() < 1e-9);
+        assert!((middle.cpu_seconds_by_part[0] - 8.0).abs() < 1e-9);
+    }
 }

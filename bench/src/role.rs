@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Role {
     name: &'static str,
-    pub(crate) child: Child,
+    child: Child,
     log: PathBuf,
 }
 
@@ -59,16 +59,18 @@ impl Role {
         Ok(())
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> Result<u32> {
+        let name = self.name;
+        self.child
+            .id()
+            .with_context(|| format!("{name}: has ended"))
+    }
+
     /// Asks it to end, and waits for that.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        let pid = self
-            .child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            kill_process(pid, Signal::TERM)?;
-        }
+        let pid = Pid::from_raw(i32::try_from(self.id()?)?).context("a process's id")?;
+        kill_process(pid, Signal::TERM)?;
         tokio::time::timeout(WAIT_MAX, self.child.wait())
             .await
             .with_context(|| format!("{}: does not end", self.name))??;

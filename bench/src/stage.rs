@@ -2,17 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use launcher::spec::EgressBase;
 use launcher::{BollardEngine, EgressSource, Engine as _};
-use protocol::Host;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::Arguments;
 use crate::direct::Direct;
 use crate::lab;
+use crate::processes::{self, Processes};
 use crate::role::Role;
 
 /// Who asks, in the user agent.
@@ -21,16 +20,29 @@ pub(crate) const CONTACT: &str = "bench@census.test";
 /// The client's time-out for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
 
+/// What a stage is set with.
+#[derive(Debug, Clone)]
+pub(crate) struct Equipment {
+    /// Folder of the release binaries `fedicensus` and `fedicensus-lab`.
+    pub(crate) programs: PathBuf,
+    /// The engine's socket.
+    pub(crate) engine: PathBuf,
+    /// The checker's image.
+    pub(crate) image: String,
+    /// Where the stage's folder is made.
+    pub(crate) below: PathBuf,
+    /// Living instances in the lab.
+    pub(crate) crowd: u32,
+    /// Most checks at the same time.
+    pub(crate) in_flight_max: usize,
+}
+
 /// The stage. Its processes end with it.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// Names of living instances in the lab.
-    pub(crate) hosts: Vec<Host>,
     folder: TempDir,
-    fedicensus: PathBuf,
-    engine_socket: PathBuf,
-    image: String,
-    in_flight: usize,
+    equipment: Equipment,
+    engine: Vec<u32>,
     lab: Role,
     gateway: Role,
     launcher: Role,
@@ -38,27 +50,18 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts the lab, the gateway and the launcher.
-    pub(crate) async fn set(arguments: &Arguments) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+    pub(crate) async fn set(equipment: Equipment) -> Result<Self> {
+        let folder = tempfile::tempdir_in(&equipment.below)?;
         let path = folder.path();
         for name in ["lab", "egress", "sockets"] {
             std::fs::create_dir(path.join(name))?;
         }
-        let mut lab = lab::start(&arguments.programs, path, arguments.checks, &[])?;
+        let mut lab = lab::start(&equipment.programs, path, equipment.crowd, &[])?;
         lab.makes(&path.join("lab/names")).await?;
         lab.makes(&path.join("lab/ca.pem")).await?;
-        let hosts = lab::crowd(&path.join("lab/names"))?;
-        ensure!(
-            hosts.len() >= arguments.checks,
-            "the lab's crowd has {} hosts, fewer than {}",
-            hosts.len(),
-            arguments.checks
-        );
-        let fedicensus = arguments.programs.join("fedicensus");
         let role = |name| {
-            let mut command = Command::new(&fedicensus);
-            command.arg(name).envs(environment(arguments, path));
-            Role::start(name, &mut command, path)
+            let mut command = fedicensus(&equipment, path, equipment.in_flight_max);
+            Role::start(name, command.arg(name), path)
         };
         let mut gateway = role("gateway")?;
         gateway
@@ -69,11 +72,8 @@ impl Stage {
             .listens_on(&path.join("sockets/launcher.sock"))
             .await?;
         Ok(Self {
-            hosts,
-            fedicensus,
-            engine_socket: arguments.engine.clone(),
-            image: arguments.image.clone(),
-            in_flight: arguments.in_flight,
+            engine: processes::daemons(&equipment.engine).await?,
+            equipment,
             lab,
             gateway,
             launcher,
@@ -91,15 +91,20 @@ impl Stage {
         self.folder().join("sockets/launcher.sock")
     }
 
-    /// A command of `fedicensus` for a census in `home`.
-    pub(crate) fn fedicensus(&self, home: &Path) -> Command {
-        let mut command = Command::new(&self.fedicensus);
-        command.envs(settings(
-            &self.engine_socket,
-            &self.image,
-            self.in_flight,
-            self.folder(),
-        ));
+    /// The processes of all that is on stage, and of a census if one runs.
+    pub(crate) fn processes(&self, orchestrator: Option<&Role>) -> Result<Processes> {
+        Ok(Processes {
+            orchestrator: orchestrator.map(Role::id).transpose()?,
+            launcher: self.launcher.id()?,
+            gateway: self.gateway.id()?,
+            engine: self.engine.clone(),
+            lab: self.lab.id()?,
+        })
+    }
+
+    /// A command of `fedicensus` for a census in `home`, with so many checks at the same time.
+    pub(crate) fn fedicensus(&self, home: &Path, in_flight: usize) -> Command {
+        let mut command = fedicensus(&self.equipment, self.folder(), in_flight);
         command.env("FEDICENSUS_DATA_DIR", home.join("data"));
         command.env("FEDICENSUS_PUBLIC_DIR", home.join("public"));
         command
@@ -107,16 +112,16 @@ impl Stage {
 
     /// The direct client on this stage.
     pub(crate) async fn direct(&self) -> Result<Direct> {
-        let identity = BollardEngine::new(&self.engine_socket).identify().await?;
+        let engine = &self.equipment.engine;
+        let identity = BollardEngine::new(engine).identify().await?;
         let egress = self.folder().join("egress");
         let settings = launcher::Settings {
-            image: self.image.clone(),
+            image: self.equipment.image.clone(),
             egress: EgressSource::Directory(egress),
             instance: crate::INSTANCE.to_owned(),
             ..launcher::Settings::default()
         };
-        let socket = self
-            .engine_socket
+        let socket = engine
             .to_str()
             .context("the engine's socket has a path that is no text")?;
         Ok(Direct {
@@ -139,32 +144,20 @@ impl Stage {
     }
 }
 
-fn environment(arguments: &Arguments, folder: &Path) -> Vec<(&'static str, String)> {
-    settings(
-        &arguments.engine,
-        &arguments.image,
-        arguments.in_flight,
-        folder,
-    )
-}
-
-/// The settings of all roles. Paces are off: they would measure themselves.
-fn settings(
-    engine: &Path,
-    image: &str,
-    in_flight: usize,
-    folder: &Path,
-) -> Vec<(&'static str, String)> {
+/// A command of `fedicensus` with the settings of all roles. Paces are off: they would measure themselves.
+fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Command {
     let at = |name: &str| folder.join(name).display().to_string();
-    vec![
+    let engine = equipment.engine.display().to_string();
+    let mut command = Command::new(equipment.programs.join("fedicensus"));
+    command.envs([
         ("FEDICENSUS_CONTACT", CONTACT.to_owned()),
         ("FEDICENSUS_SEEDS", String::new()),
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_INSTANCE", crate::INSTANCE.to_owned()),
         ("FEDICENSUS_CHECKS_MAX", in_flight.to_string()),
         ("FEDICENSUS_CHECKS_MIN", in_flight.to_string()),
-        ("FEDICENSUS_ENGINE_SOCKET", engine.display().to_string()),
-        ("FEDICENSUS_CHECKER_IMAGE", image.to_owned()),
+        ("FEDICENSUS_ENGINE_SOCKET", engine),
+        ("FEDICENSUS_CHECKER_IMAGE", equipment.image.clone()),
         ("FEDICENSUS_GATEWAY_SOCKET", at("sockets/gateway.sock")),
         ("FEDICENSUS_LAUNCHER_SOCKET", at("sockets/launcher.sock")),
         ("FEDICENSUS_EGRESS_DIR", at("egress")),
@@ -177,5 +170,6 @@ fn settings(
         ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         // All of the lab lies below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
-    ]
+    ]);
+    command
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use protocol::Host;
 
+use crate::processes::Processes;
 use crate::role::Role;
 use crate::stage::Stage;
 use crate::wire;
@@ -23,27 +24,34 @@ const CHECK_WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Whole<'stage> {
     stage: &'stage Stage,
+    in_flight: usize,
     home: tempfile::TempDir,
     orchestrator: Role,
 }
 
 impl<'stage> Whole<'stage> {
-    /// Starts a census with an empty database.
-    pub(crate) async fn prepare(stage: &'stage Stage) -> Result<Self> {
+    /// Starts a census with an empty database and so many checks at the same time.
+    pub(crate) async fn prepare(stage: &'stage Stage, in_flight: usize) -> Result<Self> {
         let home = tempfile::tempdir_in(stage.folder())?;
         for name in ["data", "public"] {
             std::fs::create_dir(home.path().join(name))?;
         }
-        let mut command = stage.fedicensus(home.path());
+        let mut command = stage.fedicensus(home.path(), in_flight);
         let mut orchestrator = Role::start("run", command.arg("run"), stage.folder())?;
         orchestrator
             .listens_on(&home.path().join("data/control.sock"))
             .await?;
         Ok(Self {
             stage,
+            in_flight,
             home,
             orchestrator,
         })
+    }
+
+    /// All processes that have a part in its checks.
+    pub(crate) fn processes(&self) -> Result<Processes> {
+        self.stage.processes(Some(&self.orchestrator))
     }
 
     /// Has `hosts` checked, and waits for the last one's container to end.
@@ -91,7 +99,7 @@ impl<'stage> Whole<'stage> {
     }
 
     fn command(&self, name: &str) -> tokio::process::Command {
-        let mut command = self.stage.fedicensus(self.home.path());
+        let mut command = self.stage.fedicensus(self.home.path(), self.in_flight);
         command.arg(name).kill_on_drop(true);
         command
     }

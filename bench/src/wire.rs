@@ -27,8 +27,8 @@ pub(crate) struct Ready {
     _control: UnixStream,
 }
 
-/// Has the gateway open a way to `host`, with the order that the orchestrator gives at a first check.
-pub(crate) async fn open(gateway_socket: &Path, host: Host) -> Result<Ready> {
+/// Has the gateway open a way to `host`, with the order that the orchestrator gives.
+pub(crate) async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<Ready> {
     let check = CheckId::from_random(rand::random());
     let request = control::Request::Open {
         check: check.clone(),
@@ -36,7 +36,7 @@ pub(crate) async fn open(gateway_socket: &Path, host: Host) -> Result<Ready> {
         host: host.clone(),
         order: CheckOrder {
             contact: crate::stage::CONTACT.to_owned(),
-            peers: AskPeers::Ask,
+            peers,
             list: None,
         },
         wish: control::Wish::default(),

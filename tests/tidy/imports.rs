@@ -87,6 +87,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "census",
             "dump",
             "gateway",
+            "lab",
             "launcher",
             "orchestrator",
             "site",

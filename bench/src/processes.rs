@@ -1,0 +1,208 @@
+//! Who spent the processor's time: the processes of the benchmark, the engine's daemons, and the rest of the machine.
+//!
+//! In: `/proc`. Out: seconds, user and system. What lives for milliseconds (shims, runtimes, checkers) is not looked at process by process: it is what
+//! the machine was busy beside the others, and so is whatever else the machine did.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use tokio::net::UnixStream;
+
+/// The parts whose time is told apart, in the order of the tables. The last is the rest.
+pub(crate) const PARTS: [&str; PARTS_COUNT] = [
+    "orchestrator",
+    "launcher",
+    "gateway",
+    "engine's daemons",
+    "lab",
+    "bench",
+    "the rest",
+];
+
+/// How many there are.
+pub(crate) const PARTS_COUNT: usize = 7;
+
+/// Fields of `/proc/PID/stat` behind the name (`man 5 proc_pid_stat`): the parent's id, and ticks in user and system mode.
+const PARENT: usize = 1;
+const TICKS: [usize; 2] = [11, 12];
+
+/// Programs of engines that serve all containers, as opposed to shims and runtimes, which serve one.
+const DAEMONS: [&str; 3] = ["dockerd", "containerd", "podman"];
+
+/// The daemon beside the one that answers; where the system started it, it is nobody's child.
+const BESIDE: &str = "containerd";
+
+/// Seconds of processor time by part, in the order of [`PARTS`].
+pub(crate) type Spent = [f64; PARTS_COUNT];
+
+/// The processes of each part but the last, by id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Processes {
+    pub(crate) orchestrator: Option<u32>,
+    pub(crate) launcher: u32,
+    pub(crate) gateway: u32,
+    pub(crate) engine: Vec<u32>,
+    pub(crate) lab: u32,
+}
+
+impl Processes {
+    /// What each part has spent since it began. Nothing for the rest, which only the machine's own count tells.
+    ///
+    /// # Errors
+    /// When one of them has ended.
+    pub(crate) fn spent(&self) -> Result<Spent> {
+        let orchestrator = self.orchestrator.map_or(Ok(0.0), seconds)?;
+        let mut engine = 0.0;
+        for daemon in &self.engine {
+            engine += seconds(*daemon)?;
+        }
+        Ok([
+            orchestrator,
+            seconds(self.launcher)?,
+            seconds(self.gateway)?,
+            engine,
+            seconds(self.lab)?,
+            seconds(std::process::id())?,
+            0.0,
+        ])
+    }
+}
+
+/// The daemons of the engine that listens on `socket`: whoever answers there, its descendants among the engines' daemons, and a `containerd` that the
+/// system started. All daemons of the machine, by name, where the system itself listens and starts them when somebody asks.
+pub(crate) async fn daemons(socket: &Path) -> Result<Vec<u32>> {
+    let stream = UnixStream::connect(socket)
+        .await
+        .with_context(|| socket.display().to_string())?;
+    let listener = stream.peer_cred()?.pid();
+    let listener = listener.and_then(|id| u32::try_from(id).ok());
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let id = name.to_str().and_then(|name| name.parse().ok());
+        // One may have ended meanwhile.
+        let stat = id.map(|id: u32| std::fs::read_to_string(format!("/proc/{id}/stat")));
+        if let (Some(id), Some(Ok(stat))) = (id, stat) {
+            all.push(Process::parse(id, &stat)?);
+        }
+    }
+    Ok(daemons_among(&all, listener))
+}
+
+/// A line of the machine's processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    id: u32,
+    name: String,
+    parent: u32,
+    ticks: u64,
+}
+
+impl Process {
+    /// A `/proc/PID/stat`. The name may hold blanks and brackets of its own, so it ends at the last one.
+    fn parse(id: u32, stat: &str) -> Result<Self> {
+        let what = || format!("/proc/{id}/stat is no list of fields: {stat}");
+        let (front, back) = stat.rsplit_once(')').with_context(what)?;
+        let (_, name) = front.split_once('(').with_context(what)?;
+        let fields: Vec<&str> = back.split_whitespace().collect();
+        let field = |at: usize| fields.get(at).with_context(what);
+        let mut ticks = 0;
+        for at in TICKS {
+            ticks += field(at)?.parse::<u64>()?;
+        }
+        Ok(Self {
+            id,
+            name: name.to_owned(),
+            parent: field(PARENT)?.parse()?,
+            ticks,
+        })
+    }
+
+    fn is_daemon(&self) -> bool {
+        DAEMONS.contains(&self.name.as_str())
+    }
+}
+
+fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
+    let find = |id: u32| all.iter().find(|process| process.id == id);
+    let listener = listener.filter(|id| find(*id).is_some_and(Process::is_daemon));
+    let descends = |process: &Process| {
+        let mut id = Some(process.id);
+        // No line of ancestors is longer than there are processes.
+        for _ in all {
+            if id == listener {
+                return true;
+            }
+            id = id.and_then(find).map(|process| process.parent);
+        }
+        false
+    };
+    let is_beside = |process: &Process| process.name == BESIDE && process.parent == 1;
+    all.iter()
+        .filter(|process| process.is_daemon())
+        .filter(|process| listener.is_none() || is_beside(process) || descends(process))
+        .map(|process| process.id)
+        .collect()
+}
+
+/// Processor time of a process since it began.
+fn seconds(id: u32) -> Result<f64> {
+    let path = format!("/proc/{id}/stat");
+    let stat = std::fs::read_to_string(&path).context(path)?;
+    let ticks = u32::try_from(Process::parse(id, &stat)?.ticks)?;
+    let ticks_per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;
+    Ok(f64::from(ticks) / f64::from(ticks_per_second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(id: u32, name: &str, parent: u32) -> Process {
+        Process {
+            id,
+            name: name.to_owned(),
+            parent,
+            ticks: 0,
+        }
+    }
+
+    #[test]
+    fn a_name_with_blanks_and_brackets_shifts_no_field() {
+        let stat = "42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 250 31 9 9 20 0 1 0 5";
+        let parsed = Process::parse(42, stat).unwrap();
+        let expect = Process {
+            ticks: 281,
+            ..process(42, "a) b (c", 7)
+        };
+        assert_eq!(parsed, expect);
+        assert!(Process::parse(42, "42 (a) S").is_err());
+    }
+
+    #[test]
+    fn the_daemons_are_those_of_the_engine_that_listens() {
+        let all = [
+            process(1, "init", 0),
+            process(10, "dockerd", 1),
+            process(11, "containerd", 10),
+            process(12, "containerd-shim", 11),
+            process(20, "containerd", 1),
+            process(30, "dockerd", 1),
+            process(31, "containerd", 30),
+        ];
+        assert_eq!(daemons_among(&all, Some(10)), [10, 11, 20]);
+        // Started by the system when somebody asks: by name.
+        assert_eq!(daemons_among(&all, Some(1)), [10, 11, 20, 30, 31]);
+        assert_eq!(daemons_among(&all, None), [10, 11, 20, 30, 31]);
+    }
+
+    #[test]
+    fn a_process_that_works_spends_time() {
+        let before = seconds(std::process::id()).unwrap();
+        let mut sum = 0_u64;
+        while seconds(std::process::id()).unwrap() < before + 0.02 {
+            sum = sum.wrapping_mul(31).wrapping_add(7);
+        }
+        assert!(seconds(std::process::id()).unwrap() > before, "{sum}");
+    }
+}

@@ -1,0 +1,275 @@
+//! A census of a million hosts that runs for half an hour with real containers (`bench/README.md`).
+//!
+//! In: the release binaries, an engine, the checker's image. Out: what it was like, minute by minute, who spent the processor's time, and how much of what
+//! a bare client of the engine does in the same run came of it.
+
+mod direct;
+#[path = "soak/history.rs"]
+mod history;
+mod lab;
+#[path = "soak/making.rs"]
+mod making;
+mod measure;
+mod processes;
+mod role;
+mod stage;
+#[path = "soak/watch.rs"]
+mod watch;
+mod wire;
+#[path = "soak/world.rs"]
+mod world;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use orchestrator::clock::{Clock as _, SystemClock};
+
+use crate::making::{make, states};
+use crate::measure::{Cost, Start};
+use crate::processes::PARTS;
+use crate::role::Role;
+use crate::stage::{Equipment, Stage};
+use crate::watch::{HEAD, Seen, Watch};
+use crate::world::{Kind, World};
+
+/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
+pub(crate) const INSTANCE: &str = "fedicensus-bench";
+
+/// As the census has it by default: so the bare client gets the same lists.
+const PEERS_EVERY: usize = 3;
+
+/// The bare client asks as many of the crowd, one after the other.
+const DIRECT_HOSTS: u32 = 10_000;
+
+/// A census of many hosts that runs for a while with real containers, and the bare client before and after it.
+#[derive(Debug, Parser)]
+#[command(name = "bench-soak", version)]
+struct Arguments {
+    /// Hosts in the database
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rows: u32,
+    /// Which hosts
+    #[arg(long, value_enum, default_value = "living")]
+    world: Kind,
+    /// Minutes that the census runs
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Minutes of the bare client before, and as many after; 0: none
+    #[arg(long, default_value_t = 2)]
+    direct_minutes: u32,
+    /// Minutes for which nobody was asked before: what came due meanwhile is late
+    #[arg(long, default_value_t = 60)]
+    late_minutes: u32,
+    /// Checks at the same time, at most for the census
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    in_flight: u16,
+    /// Where the database lies meanwhile
+    #[arg(long, default_value = "/tmp")]
+    folder: PathBuf,
+    /// Folder of the release binaries `fedicensus` and `fedicensus-lab`
+    #[arg(long, default_value = "target/release")]
+    programs: PathBuf,
+    /// The engine's socket
+    #[arg(long, default_value = "/var/run/docker.sock")]
+    engine: PathBuf,
+    /// The checker's image
+    #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
+    image: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let living = World::living_of(arguments.world, arguments.rows);
+    let world = World::new(lab::crowd(living), living, arguments.rows);
+    let stage = Stage::set(Equipment {
+        programs: arguments.programs.clone(),
+        engine: arguments.engine.clone(),
+        image: arguments.image.clone(),
+        below: arguments.folder.clone(),
+        crowd: living,
+        in_flight_max: usize::from(arguments.in_flight),
+    })
+    .await?;
+    let outcome = soak(&arguments, world, living, &stage).await;
+    let struck = stage.strike().await;
+    outcome.and(struck)
+}
+
+async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -> Result<()> {
+    let mut out = std::io::stdout();
+    lead_to_the_lab(&stage.folder().join("lab/names"), world)?;
+    let before = directly(arguments, living, stage).await?;
+    let (data, public) = (stage.folder().join("data"), stage.folder().join("public"));
+    for folder in [&data, &public] {
+        std::fs::create_dir(folder)?;
+    }
+    let database = data.join("census.db");
+    let making = Instant::now();
+    let late = Duration::from_secs(60) * arguments.late_minutes;
+    let made = make(&database, world, SystemClock.now(), late).await?;
+    let states_before = states(&database)?;
+    writeln!(
+        out,
+        "{} hosts with {} verdicts behind them, {} MB, made in {:.0} s.",
+        arguments.rows,
+        made.verdicts,
+        made.bytes / 1_000_000,
+        making.elapsed().as_secs_f64()
+    )?;
+    let starting = Instant::now();
+    let mut orchestrator = census(arguments, stage)?;
+    orchestrator.listens_on(&data.join("control.sock")).await?;
+    writeln!(
+        out,
+        "The daemon was there after {:.1} s.\n\n{HEAD}",
+        starting.elapsed().as_secs_f64()
+    )?;
+    let watch = Watch {
+        launcher: stage.launcher_socket(),
+        data,
+        list: public.join("nodes.json"),
+        processes: stage.processes(Some(&orchestrator))?,
+    };
+    let seen = watch
+        .minutes(arguments.minutes, |minute, row| {
+            Ok(writeln!(std::io::stdout(), "| {minute} | {row}")?)
+        })
+        .await?;
+    writeln!(out, "| all | {}\n", seen.row)?;
+    let stopping = Instant::now();
+    orchestrator.stop().await?;
+    let stopped_s = stopping.elapsed().as_secs_f64();
+    let after = directly(arguments, living, stage).await?;
+    tell(&mut out, &seen, before, after)?;
+    writeln!(out, "\nThe daemon ended within {stopped_s:.1} s.")?;
+    writeln!(out, "\n| state | hosts before | after |\n|---|---|---|")?;
+    for ((state, count), (_, later)) in states_before.into_iter().zip(states(&database)?) {
+        writeln!(out, "| {} | {count} | {later} |", state.as_str())?;
+    }
+    Ok(())
+}
+
+/// Those that hang up lead to the lab as well, which plays nobody of these names.
+fn lead_to_the_lab(names_file: &Path, world: World) -> Result<()> {
+    let names = std::fs::read_to_string(names_file)?;
+    let line = names.lines().find(|line| line.contains(".crowd-"));
+    let line = line.or_else(|| names.lines().find(|line| line.contains(" 127.0.0.1 ")));
+    let place = line.and_then(|line| line.split_once(' '));
+    let (_, place) = place.context("the lab's names file has no line of its own server")?;
+    let mut file = std::fs::File::options().append(true).open(names_file)?;
+    let lines: String = world
+        .patterns()
+        .map(|pattern| format!("{pattern} {place}\n"))
+        .collect();
+    file.write_all(lines.as_bytes())?;
+    Ok(())
+}
+
+/// The bare client for as long as it is wanted; nothing when it is not.
+async fn directly(arguments: &Arguments, living: u32, stage: &Stage) -> Result<Option<Cost>> {
+    if arguments.direct_minutes == 0 {
+        return Ok(None);
+    }
+    let direct = stage.direct().await?;
+    let until = Instant::now() + Duration::from_secs(60) * arguments.direct_minutes;
+    let hosts = lab::hosts(lab::crowd(living.min(DIRECT_HOSTS)))?;
+    let hosts = hosts.into_iter().cycle();
+    let hosts = hosts.take_while(move |_| Instant::now() < until);
+    let ready = direct.prepare(hosts, PEERS_EVERY).await;
+    let processes = stage.processes(None)?;
+    let start = Start::now(&processes)?;
+    let checked = direct.run(ready, usize::from(arguments.in_flight)).await?;
+    start.cost_of(checked).map(Some)
+}
+
+/// The daemon as it is by default, but for what the lab needs.
+fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
+    let mut command = stage.fedicensus(stage.folder(), usize::from(arguments.in_flight));
+    command
+        .arg("run")
+        .env_remove("FEDICENSUS_CHECKS_MIN")
+        .env_remove("FEDICENSUS_STARTS_PER_SECOND");
+    Role::start("run", &mut command, stage.folder())
+}
+
+fn tell(
+    out: &mut impl std::io::Write,
+    seen: &Seen,
+    before: Option<Cost>,
+    after: Option<Cost>,
+) -> Result<()> {
+    let soak = seen.row.cost;
+    let sides = [
+        ("bare client before", before),
+        ("soak", Some(soak)),
+        ("bare client after", after),
+    ];
+    let columns = PARTS.map(|part| format!(" {part} |")).concat();
+    writeln!(
+        out,
+        "| CPU s/check | checks/s |{columns} all | idle |\n|---{}|",
+        "|---".repeat(PARTS.len() + 3)
+    )?;
+    for (side, cost) in sides {
+        let Some(cost) = cost else { continue };
+        let parts = cost.cpu_seconds_by_part;
+        writeln!(
+            out,
+            "| {side} | {:.2} |{} {:.3} | {:.0} % |",
+            cost.rate,
+            parts.map(|spent| format!(" {spent:.4} |")).concat(),
+            cost.cpu_seconds,
+            cost.idle * 100.0
+        )?;
+    }
+    if let (Some(before), Some(after)) = (before, after) {
+        let bare = f64::midpoint(before.rate, after.rate);
+        writeln!(
+            out,
+            "\n{:.2} checks a second in containers, {:.2} of the bare client's (target: 9.6, or 0.90 of it).",
+            soak.rate,
+            soak.rate / bare
+        )?;
+    }
+    let listed = seen.listed_after.map(|after| after.as_secs_f64());
+    let listed = listed.map_or("not there".to_owned(), |s| format!("there after {s:.0} s"));
+    writeln!(out, "\nThe first list was {listed}.")?;
+    if seen.troubles.is_empty() {
+        writeln!(out, "The daemon complained of nothing.")?;
+    }
+    for trouble in &seen.troubles {
+        writeln!(out, "The daemon complained: {trouble}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_hosts_that_hang_up_are_led_to_the_labs_own_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = folder.path().join("names");
+        std::fs::write(
+            &names,
+            "# NAME\nx.test nodata\n*.crowd-1.test 127.0.0.1 77\n",
+        )
+        .unwrap();
+        lead_to_the_lab(&names, World::new(lab::crowd(10), 10, 40)).unwrap();
+        let text = std::fs::read_to_string(&names).unwrap();
+        assert!(text.ends_with("\n*.crowd-1.test 127.0.0.1 77\n*.open-1.test 127.0.0.1 77\n"));
+    }
+
+    #[test]
+    fn a_names_file_without_a_server_is_no_way_to_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = folder.path().join("names");
+        std::fs::write(&names, "x.test nodata\n").unwrap();
+        assert!(lead_to_the_lab(&names, World::new(lab::crowd(10), 10, 40)).is_err());
+    }
+}

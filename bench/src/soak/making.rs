@@ -1,0 +1,117 @@
+//! A database in the middle of its life, made through the store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{Names, Reserved, Suffixes};
+use anyhow::Result;
+use census::state::{Record, StateName};
+use census::time::Timestamp;
+use futures_util::future::try_join_all;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use store::Writer;
+
+use crate::history;
+use crate::world::World;
+
+/// Records handed to the writer by one request; it shares transactions among those that wait.
+const RECORDS: usize = 500;
+
+/// Requests that wait at once.
+const REQUESTS: usize = 16;
+
+/// From which the census is made: the same each time but for the moment.
+const SEED: u64 = 1;
+
+/// What was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Made {
+    /// Verdicts that hosts have behind them.
+    pub(crate) verdicts: u64,
+    /// The file.
+    pub(crate) bytes: u64,
+}
+
+/// Makes the census of `world` as it is at `now`, grouped, in a new database.
+pub(crate) async fn make(
+    database: &Path,
+    world: World,
+    now: Timestamp,
+    late: Duration,
+) -> Result<Made> {
+    let store = store::open(database)?;
+    let writer = store.writer();
+    let mut chance = StdRng::seed_from_u64(SEED);
+    for together in world.shuffled(&mut chance).chunks(RECORDS * REQUESTS) {
+        let mut requests = Vec::with_capacity(REQUESTS);
+        for numbers in together.chunks(RECORDS) {
+            let records = numbers
+                .iter()
+                .map(|number| world.record(*number, now, late, &mut chance))
+                .collect::<Result<Vec<Record>>>()?;
+            requests.push(writer.adopt(records));
+        }
+        try_join_all(requests).await?;
+    }
+    group(&writer).await?;
+    drop(writer);
+    store.close();
+    let verdicts = history::fill(database)?;
+    Ok(Made {
+        verdicts,
+        bytes: std::fs::metadata(database)?.len(),
+    })
+}
+
+/// Groups all hosts by registered domain, as the daemon does in the background.
+async fn group(writer: &Writer) -> Result<()> {
+    let names = names();
+    let mut after = Some(0);
+    while let Some(last) = after {
+        after = writer.group_new(Arc::clone(&names), last).await?;
+    }
+    Ok(())
+}
+
+fn names() -> Arc<Names> {
+    Arc::new(Names {
+        suffixes: Suffixes::compiled(),
+        reserved: Reserved::AllowInLab,
+    })
+}
+
+/// Hosts by state.
+pub(crate) fn states(database: &Path) -> Result<Vec<(StateName, u64)>> {
+    Ok(store::open_read_only(database)?.counts()?.by_state)
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::crowd::Crowd;
+    use store::Depth;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_made_is_sound_and_grouped() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("census.db");
+        let world = World::new(Crowd::new(100, 1), 100, 400);
+        let now = Timestamp(1_795_000_000_000);
+        let made = make(&database, world, now, Duration::ZERO).await.unwrap();
+        // Ten of each that ever lived, three of the others.
+        assert!((100 * 10 + 300 * 3..400 * 10).contains(&made.verdicts));
+        let alive = states(&database).unwrap();
+        assert!(alive.contains(&(StateName::Alive, 100)));
+        let reader = store::open_read_only(&database).unwrap();
+        let sound = reader.soundness(Depth::Whole, Duration::from_secs(60));
+        let findings = sound.unwrap().findings;
+        assert!(findings.is_empty(), "{findings:?}");
+        let store = store::open(&database).unwrap();
+        let group = store.writer().group_new(names(), 0);
+        assert_eq!(group.await.unwrap(), None, "nobody is left to be grouped");
+        store.close();
+    }
+}
