@@ -162,7 +162,7 @@ fn write_runs(
 fn write_medians(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result<()> {
     writeln!(
         out,
-        "| in flight | direct, checks/s | whole, checks/s | whole / direct | direct, CPU s/check | whole, CPU s/check | whole / direct | direct, idle | whole, idle |\n|---|---|---|---|---|---|---|---|---|"
+        "| in flight | direct, checks/s | whole, checks/s | whole / direct | direct, CPU s/check | whole, CPU s/check | CPU, whole / direct | direct, idle | whole, idle |\n|---|---|---|---|---|---|---|---|---|"
     )?;
     for pair in pairs {
         let (direct, whole) = (pair.direct, pair.whole);

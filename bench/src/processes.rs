@@ -62,7 +62,7 @@ impl Processes {
             seconds(self.gateway)?,
             engine,
             seconds(self.lab)?,
-            seconds(std::process::id())?,
+            own_seconds()?,
             0.0,
         ])
     }
@@ -145,6 +145,11 @@ fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
         .collect()
 }
 
+/// Processor time of this process since it began.
+pub(crate) fn own_seconds() -> Result<f64> {
+    seconds(std::process::id())
+}
+
 /// Processor time of a process since it began.
 fn seconds(id: u32) -> Result<f64> {
     let path = format!("/proc/{id}/stat");
@@ -198,11 +203,11 @@ mod tests {
 
     #[test]
     fn a_process_that_works_spends_time() {
-        let before = seconds(std::process::id()).unwrap();
+        let before = own_seconds().unwrap();
         let mut sum = 0_u64;
-        while seconds(std::process::id()).unwrap() < before + 0.02 {
+        while own_seconds().unwrap() < before + 0.02 {
             sum = sum.wrapping_mul(31).wrapping_add(7);
         }
-        assert!(seconds(std::process::id()).unwrap() > before, "{sum}");
+        assert!(own_seconds().unwrap() > before, "{sum}");
     }
 }

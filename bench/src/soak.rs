@@ -29,7 +29,7 @@ use orchestrator::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
 use crate::measure::{Cost, Start};
-use crate::processes::PARTS;
+use crate::processes::{PARTS, own_seconds};
 use crate::role::Role;
 use crate::stage::{Equipment, Stage};
 use crate::watch::{HEAD, Seen, Watch};
@@ -66,6 +66,9 @@ struct Arguments {
     /// Checks at the same time, at most for the census
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     in_flight: u16,
+    /// Checks at the same time that the census makes at least, however busy the machine is; the daemon's own default when not given
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
+    checks_min: Option<u16>,
     /// Where the database lies meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
@@ -108,17 +111,18 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
         std::fs::create_dir(folder)?;
     }
     let database = data.join("census.db");
-    let making = Instant::now();
+    let (making, spent_s) = (Instant::now(), own_seconds()?);
     let late = Duration::from_secs(60) * arguments.late_minutes;
     let made = make(&database, world, SystemClock.now(), late).await?;
     let states_before = states(&database)?;
     writeln!(
         out,
-        "{} hosts with {} verdicts behind them, {} MB, made in {:.0} s.",
+        "{} hosts with {} verdicts behind them, {} MB, made in {:.0} s, {:.0} s of processor time.",
         arguments.rows,
         made.verdicts,
         made.bytes / 1_000_000,
-        making.elapsed().as_secs_f64()
+        making.elapsed().as_secs_f64(),
+        own_seconds()? - spent_s,
     )?;
     let starting = Instant::now();
     let mut orchestrator = census(arguments, stage)?;
@@ -193,6 +197,9 @@ fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
         .arg("run")
         .env_remove("FEDICENSUS_CHECKS_MIN")
         .env_remove("FEDICENSUS_STARTS_PER_SECOND");
+    if let Some(least) = arguments.checks_min {
+        command.env("FEDICENSUS_CHECKS_MIN", least.to_string());
+    }
     Role::start("run", &mut command, stage.folder())
 }
 

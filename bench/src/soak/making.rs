@@ -110,8 +110,8 @@ mod tests {
         let findings = sound.unwrap().findings;
         assert!(findings.is_empty(), "{findings:?}");
         let store = store::open(&database).unwrap();
-        let group = store.writer().group_new(names(), 0);
-        assert_eq!(group.await.unwrap(), None, "nobody is left to be grouped");
+        let left = store.writer().group_new(names(), 0).await.unwrap();
+        assert_eq!(left, None, "nobody is left to be grouped");
         store.close();
     }
 }
