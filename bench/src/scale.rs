@@ -1,0 +1,253 @@
+//! What a check costs by the number of rows, the memory that they take, and the dump (`bench/README.md`).
+//!
+//! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
+//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the same figures as lines for `bench-plots`.
+
+#[path = "scale/checks.rs"]
+mod checks;
+mod cost;
+#[path = "scale/dumped.rs"]
+mod dumped;
+#[path = "scale/held.rs"]
+mod held;
+#[path = "scale/making.rs"]
+mod making;
+mod median;
+#[path = "scale/plain.rs"]
+mod plain;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+
+use crate::checks::{Census, Costs, Way};
+use crate::cost::Cost;
+use crate::making::World;
+use crate::plain::Plain;
+
+/// Measures a census by its size.
+#[derive(Debug, Parser)]
+#[command(name = "bench-scale", version)]
+struct Arguments {
+    /// Rows, one census each, smallest first
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000, 10_000_000])]
+    rows: Vec<u64>,
+    /// Checks a round, each way
+    #[arg(long, default_value_t = 2000)]
+    checks: u32,
+    /// Rounds that are measured, all sizes in each; one before them is not
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Living instances of the census that is dumped; 0 for no dump
+    #[arg(long, default_value_t = 1_000_000)]
+    dumped: u64,
+    /// Junk names that a source names while memory is looked at
+    #[arg(long, default_value_t = 10_000_000)]
+    junk: u64,
+    /// Where the databases lie meanwhile
+    #[arg(long, default_value = "/tmp")]
+    folder: PathBuf,
+    /// File that gets the figures as lines for `bench-plots`, behind those that are there
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Opens this census, says what memory it takes, and ends: how the benchmark calls itself
+    #[arg(long, hide = true)]
+    hold: Option<PathBuf>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(path) = &arguments.hold {
+        return held::hold(path, arguments.checks, arguments.junk).await;
+    }
+    let folder = tempfile::tempdir_in(&arguments.folder)?;
+    let mut out = Out::open(arguments.data.as_deref())?;
+    if !arguments.rows.is_empty() {
+        cost_by_rows(&arguments, folder.path(), &mut out).await?;
+        memory_by_rows(&arguments, folder.path(), &mut out)?;
+    }
+    if arguments.dumped > 0 {
+        dumped::measure(folder.path(), arguments.dumped, &mut out)?;
+    }
+    Ok(())
+}
+
+/// Tables on stdout, and lines for plots.
+pub(crate) struct Out {
+    data: Option<File>,
+}
+
+impl Out {
+    fn open(data: Option<&Path>) -> Result<Self> {
+        let open = |path: &Path| {
+            let mut options = File::options();
+            options.create(true).append(true);
+            options
+                .open(path)
+                .with_context(|| format!("no lines can be written to {}", path.display()))
+        };
+        Ok(Self {
+            data: data.map(open).transpose()?,
+        })
+    }
+
+    /// A line of a table, or of what is said about it.
+    pub(crate) fn say(&self, line: &str) -> Result<()> {
+        Ok(writeln!(std::io::stdout(), "{line}")?)
+    }
+
+    /// A point of a line of a plot: the plot, the line, and where it lies.
+    fn point(&mut self, plot: &str, line: &str, x: f64, y: f64) -> Result<()> {
+        if let Some(data) = &mut self.data {
+            writeln!(data, "{plot}\t{line}\t{x}\t{y}")?;
+        }
+        Ok(())
+    }
+}
+
+fn file(folder: &Path, rows: u64) -> PathBuf {
+    folder.join(format!("census-{rows}.db"))
+}
+
+/// A size with all that was measured of it.
+struct Size {
+    census: Census,
+    plain: Plain,
+    /// By way: one at a time, many at once.
+    costs: [Vec<Costs>; 2],
+    plainly: Vec<Cost>,
+}
+
+async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result<()> {
+    let mut sizes = Vec::new();
+    for rows in &arguments.rows {
+        let path = file(folder, *rows);
+        let began = Instant::now();
+        making::make(&path, *rows, World::MiddleOfLife)?;
+        let made = began.elapsed().as_secs_f64();
+        let looked_at = making::look_for_faults(&path, *rows)?;
+        let bytes = std::fs::metadata(&path)?.len() as f64;
+        out.say(&format!(
+            "{rows} rows were made in {made:.0} s, {:.0} MB, {:.0} bytes a row; {looked_at}",
+            bytes / 1e6,
+            bytes / *rows as f64
+        ))?;
+        sizes.push(Size {
+            plain: Plain::copy(&path)?,
+            census: Census::open(&path)?,
+            costs: Default::default(),
+            plainly: Vec::new(),
+        });
+    }
+    for round in 0..=arguments.rounds {
+        for size in &mut sizes {
+            for (way, costs) in Way::ALL.into_iter().zip(&mut size.costs) {
+                let cost = size.census.round(way, arguments.checks).await?;
+                // The first round finds the cache empty and pages full, as after a start from a backup.
+                if round > 0 {
+                    costs.push(cost);
+                }
+            }
+            let cost = size.plain.picks(arguments.checks)?;
+            if round > 0 {
+                size.plainly.push(cost);
+            }
+        }
+    }
+    for (number, way) in Way::ALL.into_iter().enumerate() {
+        report(&sizes, number, way, out)?;
+    }
+    loads(&sizes, out)
+}
+
+fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> {
+    out.say(&format!(
+        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain way | times ours |\n|---|---|---|---|---|---|---|",
+        way.as_str()
+    ))?;
+    let mut smallest = None;
+    for size in sizes {
+        let costs = size.costs.get(number).map_or(&[][..], Vec::as_slice);
+        let pick = Cost::median(&costs.iter().map(|cost| cost.pick).collect::<Vec<_>>());
+        let settle = Cost::median(&costs.iter().map(|cost| cost.settle).collect::<Vec<_>>());
+        let plain = Cost::median(&size.plainly);
+        let (cpu, clock) = (
+            micros(pick.cpu_rate) + micros(settle.cpu_rate),
+            micros(pick.rate) + micros(settle.rate),
+        );
+        let smallest = *smallest.get_or_insert(cpu);
+        let rows = size.census.rows();
+        out.say(&format!(
+            "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} | {:.1} ({:.1}) | {:.2} |",
+            micros(pick.cpu_rate),
+            micros(pick.rate),
+            micros(settle.cpu_rate),
+            micros(settle.rate),
+            cpu / smallest,
+            micros(plain.cpu_rate),
+            micros(plain.rate),
+            micros(plain.cpu_rate) / micros(pick.cpu_rate),
+        ))?;
+        let line = way.as_str();
+        out.point("cost-over-rows", line, rows as f64, cpu)?;
+    }
+    Ok(())
+}
+
+fn micros(rate: f64) -> f64 {
+    1e6 / rate
+}
+
+/// What the scheduler asks every ten seconds besides.
+fn loads(sizes: &[Size], out: &Out) -> Result<()> {
+    out.say("\nMeasuring the load, once in ten seconds:\n\n| rows | ms of processor time | a check at 10 a second, µs |\n|---|---|---|")?;
+    for size in sizes {
+        let cost = size.census.load()?;
+        let ms = 1e3 / cost.cpu_rate;
+        out.say(&format!(
+            "| {} | {ms:.2} | {:.1} |",
+            size.census.rows(),
+            ms * 1e3 / 100.0
+        ))?;
+    }
+    Ok(())
+}
+
+fn memory_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result<()> {
+    out.say(&format!(
+        "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each way | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
+        arguments.checks, arguments.junk
+    ))?;
+    for rows in &arguments.rows {
+        let held = held::by_another_process(&file(folder, *rows), arguments.checks, arguments.junk)
+            .with_context(|| format!("memory of a census of {rows} rows"))?;
+        let mib = |kib: u64| kib as f64 / 1024.0;
+        out.say(&format!(
+            "| {rows} | {}, {:.1} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            held.names,
+            held.filter_bytes as f64 / held.names.max(1) as f64,
+            mib(held.opened_kib),
+            mib(held.checked_kib),
+            mib(held.junk_kib),
+            mib(held.most_kib),
+        ))?;
+        out.point(
+            "memory-over-rows",
+            "after the start",
+            *rows as f64,
+            mib(held.opened_kib),
+        )?;
+        out.point(
+            "memory-over-rows",
+            "after checks and junk names",
+            *rows as f64,
+            mib(held.junk_kib),
+        )?;
+    }
+    Ok(())
+}

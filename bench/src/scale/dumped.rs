@@ -1,0 +1,162 @@
+//! A dump by its parts, against `sqlite3 -json`, which writes the names alone.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use census::time::Calendar;
+use dump::{DumpError, Instance, ListedState, Moment, Packing};
+use store::{Listed, Reader, StateName};
+
+use crate::Out;
+use crate::cost::Meter;
+use crate::making::{self, NOW, World};
+
+/// What the other side asks: all who live, sorted, as our list has them.
+const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";
+
+/// Makes a census of so many living hosts and dumps it.
+pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
+    let path = folder.join("living.db");
+    making::make(&path, rows, World::Living)?;
+    // Opened and closed as the daemon does it, so that it has a write-ahead log.
+    store::open(&path)?.close();
+    let reader = store::open_read_only(&path)?;
+    let mut parts = Parts { out, rows };
+    parts.out.say(&format!(
+        "\nDumping {rows} living hosts:\n\n| part | s of the clock | s of processor time |\n|---|---|---|"
+    ))?;
+    parts.time("rows read and nothing written", || {
+        let mut bytes = 0;
+        let listed = reader.listed(NOW, Calendar::REAL, |row| bytes += row.host.len())?;
+        ensure!(listed == rows, "{listed} listed of {rows}");
+        Ok(())
+    })?;
+    parts.time("`nodes.json` alone, synced", || {
+        let file = File::create(folder.join("nodes.json"))?;
+        let mut buffer = BufWriter::new(file);
+        names(&reader, &mut buffer)?;
+        Ok(buffer
+            .into_inner()
+            .map_err(|error| error.into_error())?
+            .sync_all()?)
+    })?;
+    let public = folder.join("names");
+    std::fs::create_dir(&public)?;
+    parts.time("the same with `.gz` and `.zst`", || {
+        let none = |_row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>| Ok(());
+        let mut draft = dump::write::<DumpError>(&public, moment(NOW.0), none)?;
+        let write = |file: &mut dyn Write| names(&reader, file).map_err(std::io::Error::other);
+        draft.add(
+            "names.json",
+            "application/json",
+            Packing::GzipAndZstd,
+            write,
+        )?;
+        Ok(draft.seal()?.publish()?)
+    })?;
+    let public = folder.join("public");
+    std::fs::create_dir(&public)?;
+    let mut draft = None;
+    parts.time("rows into the files of all formats, synced", || {
+        draft = Some(dump::write(&public, moment(NOW.0), |row| {
+            all(&reader, row)
+        })?);
+        Ok(())
+    })?;
+    let mut sealed = None;
+    parts.time("their `.gz`, `.zst` and digests", || {
+        sealed = Some(draft.take().context("a draft")?.seal()?);
+        Ok(())
+    })?;
+    parts.time("all of them put in their places", || {
+        Ok(sealed.take().context("a set")?.publish()?)
+    })?;
+    plainly(&path, folder, &mut parts)
+}
+
+struct Parts<'o> {
+    out: &'o mut Out,
+    rows: u64,
+}
+
+impl Parts<'_> {
+    fn time(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let meter = Meter::begin();
+        work().with_context(|| what.to_owned())?;
+        let cost = meter.end(1);
+        self.out.say(&format!(
+            "| {what} | {:.2} | {:.2} |",
+            1.0 / cost.rate,
+            1.0 / cost.cpu_rate
+        ))
+    }
+}
+
+/// The names as `nodes.json` has them.
+fn names(reader: &Reader, file: &mut (impl Write + ?Sized)) -> Result<()> {
+    let mut separator = "[";
+    let mut failed = None;
+    reader.listed(NOW, Calendar::REAL, |row| {
+        let mut name = || -> std::io::Result<()> {
+            file.write_all(separator.as_bytes())?;
+            Ok(serde_json::to_writer(&mut *file, row.host)?)
+        };
+        if failed.is_none() {
+            failed = name().err();
+        }
+        separator = ",";
+    })?;
+    failed.map_or(Ok(()), Err)?;
+    Ok(file.write_all(b"]\n")?)
+}
+
+fn all(reader: &Reader, row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<()> {
+    let mut failed = None;
+    reader.listed(NOW, Calendar::REAL, |listed| {
+        if failed.is_none() {
+            failed = row(&instance(&listed)).err();
+        }
+    })?;
+    Ok(failed.map_or(Ok(()), Err)?)
+}
+
+fn instance(listed: &Listed<'_>) -> Instance {
+    Instance {
+        host: listed.host.to_owned(),
+        software: listed.software.map(str::to_owned),
+        version: listed.version.map(str::to_owned),
+        state: match listed.state {
+            StateName::Dying => ListedState::Dying,
+            StateName::Moving => ListedState::Moving,
+            _ => ListedState::Alive,
+        },
+        first_seen: moment(listed.first_seen.0),
+        last_alive: moment(listed.last_alive.0),
+    }
+}
+
+fn moment(milliseconds: i64) -> Moment {
+    Moment::from_milliseconds(milliseconds)
+}
+
+/// Its processor time is not ours, and is not told.
+fn plainly(path: &Path, folder: &Path, parts: &mut Parts<'_>) -> Result<()> {
+    let names = folder.join("plain.json");
+    let mut command = Command::new("sqlite3");
+    command.arg("-json").arg(path).arg(NAMES);
+    command.stdout(File::create(&names)?);
+    let meter = Meter::begin();
+    let Ok(status) = command.status() else {
+        return parts.out.say("\nThere is no `sqlite3` to compare with.");
+    };
+    ensure!(status.success(), "sqlite3 ended with {status}");
+    let seconds = 1.0 / meter.end(1).rate;
+    let bytes = std::fs::metadata(&names)?.len();
+    ensure!(bytes > parts.rows, "sqlite3 wrote {bytes} bytes");
+    parts.out.say(&format!(
+        "| `sqlite3 -json`, names alone, not synced | {seconds:.2} | |"
+    ))
+}

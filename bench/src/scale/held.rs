@@ -1,0 +1,114 @@
+//! The memory of a process that has a census open: the store with all known names, and the door by which names come in. Measured in a process of its
+//! own, or what others left would be counted too.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use anyhow::{Context as _, Result, ensure};
+use census::time::Timestamp;
+use orchestrator::door::Door;
+use orchestrator::policy::{Files, SuffixPlace};
+use protocol::Host;
+use serde::{Deserialize, Serialize};
+use store::Candidate;
+
+use crate::checks::{Census, Way};
+
+/// Names of one list.
+const LIST: u64 = 5000;
+
+/// Memory in KiB, and what the known names take of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub(crate) names: usize,
+    pub(crate) filter_bytes: usize,
+    pub(crate) opened_kib: u64,
+    pub(crate) checked_kib: u64,
+    pub(crate) junk_kib: u64,
+    pub(crate) most_kib: u64,
+}
+
+/// Calls this program again for a census that nobody has open.
+pub(crate) fn by_another_process(path: &Path, checks: u32, junk: u64) -> Result<Held> {
+    let own = std::env::current_exe()?;
+    let mut command = Command::new(own);
+    command.arg("--hold").arg(path);
+    command.args(["--checks", &checks.to_string()]);
+    command.args(["--junk", &junk.to_string()]);
+    let output = command.output().context("this program, once more")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {told}", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// What the other process does.
+pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
+    let mut census = Census::open(path)?;
+    let door = door(&census).await?;
+    let (names, filter_bytes) = census.store().writer().recognised();
+    let opened_kib = status_kib("VmRSS:")?;
+    for way in Way::ALL {
+        census.round(way, checks).await?;
+    }
+    let checked_kib = status_kib("VmRSS:")?;
+    name_junk(&door, junk, census.now()).await?;
+    let held = Held {
+        names,
+        filter_bytes,
+        opened_kib,
+        checked_kib,
+        junk_kib: status_kib("VmRSS:")?,
+        most_kib: status_kib("VmHWM:")?,
+    };
+    Ok(serde_json::to_writer(std::io::stdout().lock(), &held)
+        .and_then(|()| std::io::stdout().flush().map_err(serde_json::Error::io))?)
+}
+
+/// By the daemon's ordinary rules.
+async fn door(census: &Census) -> Result<Door> {
+    let limit = |number| Limit::new(number).context("a limit");
+    let files = Files {
+        rules: None,
+        deny: None,
+        allow: None,
+        suffix_list: SuffixPlace::default(),
+        reserved: Reserved::Refuse,
+        limits: Limits {
+            source: limit(2000)?,
+            shared_suffix: limit(1000)?,
+            total: limit(50_000)?,
+        },
+    };
+    let names = Names {
+        suffixes: Suffixes::compiled(),
+        reserved: Reserved::Refuse,
+    };
+    Ok(Door::open(census.store().writer(), names, files).await?)
+}
+
+/// One source names all of them, each a registered domain of its own.
+async fn name_junk(door: &Door, junk: u64, now: Timestamp) -> Result<()> {
+    let by = Host::parse("social.example.org")?;
+    for begin in (0..junk).step_by(usize::try_from(LIST)?) {
+        let candidate = |number| -> Result<Candidate> {
+            Ok(Candidate {
+                host: Host::parse(&format!("invented{number}.net"))?,
+                due: now,
+                first_seen: now,
+            })
+        };
+        let list = (begin..junk.min(begin + LIST)).map(candidate);
+        door.named(list.collect::<Result<_>>()?, &by, now).await?;
+    }
+    Ok(())
+}
+
+/// A line of what the system says of this process.
+fn status_kib(name: &str) -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(kib.context("memory in /proc/self/status")?.parse()?)
+}
