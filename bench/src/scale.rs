@@ -1,7 +1,7 @@
 //! What a check costs by the number of rows, the memory that they take, and the dump (`bench/README.md`).
 //!
 //! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
-//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the same figures as lines for `bench-plots`.
+//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the same figures.
 
 #[path = "scale/checks.rs"]
 mod checks;
@@ -51,7 +51,7 @@ struct Arguments {
     /// Where the databases lie meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
-    /// File that gets the figures as lines for `bench-plots`, behind those that are there
+    /// File that gets the figures, behind those that are there
     #[arg(long)]
     data: Option<PathBuf>,
     /// Opens this census, says what memory it takes, and ends: how the benchmark calls itself
@@ -67,6 +67,7 @@ async fn main() -> Result<()> {
     }
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let mut out = Out::open(arguments.data.as_deref())?;
+    out.say(&format!("SQLite {}, compiled in.\n", rusqlite::version()))?;
     if !arguments.rows.is_empty() {
         cost_by_rows(&arguments, folder.path(), &mut out).await?;
         memory_by_rows(&arguments, folder.path(), &mut out)?;

@@ -1,8 +1,9 @@
 //! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
-//! `cargo xtask confinement […]`, `cargo xtask bench […]`.
+//! `cargo xtask confinement […]`, `cargo xtask bench [--quick]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 
+mod bench;
 mod browser;
 mod ci;
 mod confinement;
@@ -15,7 +16,7 @@ mod step;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
@@ -31,7 +32,8 @@ usage: cargo xtask CHORE
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   confinement [--update]
                 compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
-  bench [ARG…]  checks a second and CPU seconds a check, against a bare engine client (bench/README.md)
+  bench [--quick]
+                all benchmarks, one after the other, as bench/RESULTS.md has them: an hour, or ten minutes; what needs an engine comes last
 ";
 
 fn main() -> ExitCode {
@@ -61,15 +63,8 @@ fn run() -> anyhow::Result<()> {
         ["ci", "--fast"] => ci::run(&root, ci::Extent::Fast),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
-        ["bench", rest @ ..] => {
-            // The benchmark starts the census and the lab as processes from beside itself.
-            let mut build = Command::new(env!("CARGO"));
-            build.args("build --release --locked -p orchestrator -p lab -p bench".split(' '));
-            step::passes(build.current_dir(&root))?;
-            let mut bench = Command::new(env!("CARGO"));
-            bench.args("run --release --locked -p bench --bin bench-path --".split(' '));
-            step::passes(bench.args(rest).current_dir(&root))
-        }
+        ["bench"] => bench::run(&root, bench::Extent::Whole),
+        ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["help" | "--help" | "-h"] => Ok(std::io::stdout().write_all(USAGE.as_bytes())?),
         _ => bail!("what shall be done?\n{USAGE}"),
     }
