@@ -176,6 +176,8 @@ statements! {
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
     ],
     row::UPDATE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    row::STILL_ALIVE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    row::STILL => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     known::NAMES_AFTER => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name>?)"],
     known::FORGOTTEN_AFTER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>?)"],
     reader::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],

@@ -247,6 +247,7 @@ pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled
         forgotten: false,
         overruled: is_overruled(&row.record.state, &change.record.state),
     };
+    let mut is_cleared = false;
     if settled.overruled {
         let record = Record {
             last_checked: change.record.last_checked,
@@ -257,13 +258,17 @@ pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled
     } else if change.forget {
         forgotten::forget(connection, row.id, host)?;
         settled.forgotten = true;
+        return Ok(settled);
     } else {
-        row::update(connection, row.id, &change.record)?;
+        is_cleared = row::confirm(connection, &row, &change.record)?;
+        if !is_cleared {
+            row::update(connection, row.id, &change.record)?;
+        }
     }
-    if !settled.forgotten {
+    if !is_cleared {
         connection.prepare_cached(CLEAR)?.execute([row.id])?;
-        history::append(connection, row.id, &change.record, &change.entry)?;
     }
+    history::append(connection, row.id, &change.record, &change.entry)?;
     Ok(settled)
 }
 

@@ -65,6 +65,40 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     plan
 }
 
+/// Tables and indexes that a statement may write to.
+fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
+    let opened = format!("EXPLAIN {sql}");
+    let mut statement = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
+    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+    let opened = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| {
+            Ok((row.get("opcode")?, row.get("p2")?))
+        })
+        .unwrap();
+    let opened = opened.collect::<Result<Vec<(String, i64)>, _>>().unwrap();
+    let name = "SELECT name FROM sqlite_schema WHERE rootpage = ?1";
+    opened
+        .into_iter()
+        .filter(|(opcode, _)| opcode == "OpenWrite")
+        .map(|(_, root)| {
+            connection
+                .query_row(name, [root], |row| row.get(0))
+                .unwrap()
+        })
+        .collect()
+}
+
+/// Most verdicts say what the last one said, and each index that is written to is another page of a large census.
+#[test]
+fn a_verdict_that_changes_no_state_writes_to_few_indexes() {
+    let connection = census();
+    let due = ["hosts", "hosts_due_in_class", "hosts_in_flight"].map(str::to_owned);
+    let mut expected = BTreeSet::from(due);
+    assert_eq!(written(&connection, row::STILL), expected);
+    expected.insert("hosts_listable".to_owned());
+    assert_eq!(written(&connection, row::STILL_ALIVE), expected);
+}
+
 #[test]
 fn every_statement_finds_its_rows_as_the_list_says() {
     let connection = census();

@@ -18,6 +18,7 @@ const REAL: Calendar = Calendar::REAL;
 const HOUR: Duration = Duration::from_secs(3600);
 
 mod classes;
+mod confirmed;
 mod mending;
 mod trouble;
 

@@ -1,0 +1,47 @@
+//! A verdict that says what the last one said is written in fewer words, and to the same end.
+
+use super::*;
+
+#[tokio::test]
+async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
+    let census = Census::with(&["a"]).await;
+    let hidden = Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: None,
+        private: Private::Yes,
+    };
+    let newer = Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: Some("4.5".to_owned()),
+        private: Private::No,
+    };
+    let refused = Verdict::Refused {
+        status: 403,
+        retry_after_s: None,
+    };
+    let moved = Verdict::Moved { to: host("b") };
+    let mut verdicts = Vec::new();
+    for verdict in [alive(), hidden, newer, refused, moved] {
+        verdicts.extend([verdict.clone(), verdict]);
+    }
+    // Dead after eight days, and then asked ever more seldom.
+    verdicts.extend(std::iter::repeat_n(dead(), 20));
+    for (number, verdict) in (0..).zip(verdicts) {
+        let now = NOW.plus(HOUR * 30 * number);
+        let taken = census.take("a").await;
+        census.writer.count_fault(&host("a")).await.unwrap();
+        census
+            .sql("UPDATE hosts SET last_note = 'put off', interruptions = 1")
+            .await;
+        let change = transition(&taken.record, &verdict, now, JITTER, REAL);
+        let expected = change.record.clone();
+        census.writer.settle(change).await.unwrap();
+        let stored = census.stored("a");
+        assert_eq!(stored.record, expected, "{number}: {verdict:?}");
+        assert!(!stored.in_flight, "{number}");
+        let left = (stored.faults, stored.interruptions, stored.last_note);
+        assert_eq!(left, (0, 0, None), "{number}");
+        assert_eq!(stored.history.first().map(|entry| entry.at), Some(now));
+    }
+    assert_eq!(census.stored("a").record.doublings, 2);
+}
