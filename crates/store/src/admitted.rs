@@ -10,11 +10,14 @@ use admission::{HashKey, NamedBy, Room, SourceId, Waiter};
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::hosts::add::{self, Candidate};
+use crate::hosts::add::{self, Candidate, fifty, five};
 use crate::{StoreError, forgotten};
 
 /// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
 const OLD_DELETED_MAX: u32 = 2000;
+
+/// A counter's parameters: window, what it counts, id, count.
+const PARAMETERS: usize = 4;
 
 /// What one decision of the door writes, in one transaction.
 #[derive(Debug, Clone, Default)]
@@ -46,8 +49,12 @@ pub struct Remembered {
 
 pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
-pub(crate) const PUT_COUNTER: &str = "INSERT INTO admission_counters (window_start_s, counts, id, count) VALUES (?1, ?2, ?3, ?4) \
-     ON CONFLICT (window_start_s, counts, id) DO UPDATE SET count = excluded.count";
+/// As many as names are inserted at once, each NULL that is not there.
+pub(crate) const PUT_COUNTERS: &str = concat!(
+    "INSERT INTO admission_counters (window_start_s, counts, id, count) SELECT column1, column2, column3, column4 FROM (VALUES ",
+    fifty!("(?,?,?,?)"),
+    ") WHERE column1 IS NOT NULL ON CONFLICT (window_start_s, counts, id) DO UPDATE SET count = excluded.count"
+);
 
 pub(crate) const DELETE_COUNTER: &str =
     "DELETE FROM admission_counters WHERE window_start_s = ?1 AND counts = ?2 AND id = ?3";
@@ -97,21 +104,13 @@ pub(crate) fn admit(
     connection: &Connection,
     admission: &Admission,
 ) -> Result<Vec<bool>, StoreError> {
-    let mut made = Vec::with_capacity(admission.candidates.len());
-    let key = forgotten::key(connection)?;
-    for candidate in &admission.candidates {
-        if admission.brings_back {
+    if admission.brings_back {
+        for candidate in &admission.candidates {
             forgotten::remember(connection, &candidate.host)?;
         }
-        made.push(add::insert_candidate(
-            connection,
-            &key,
-            &candidate.discovered(),
-        )?);
     }
-    for counter in &admission.counters {
-        put_counter(connection, counter)?;
-    }
+    let made = add::insert_candidates(connection, &admission.candidates)?;
+    put_counters(connection, &admission.counters)?;
     if let Some(start) = admission.window_start_s.map(signed) {
         connection.prepare_cached(PUT_WINDOW)?.execute([start])?;
         connection
@@ -169,20 +168,25 @@ pub(crate) fn find_waiter(
         .transpose()
 }
 
-fn put_counter(connection: &Connection, counter: &Row) -> Result<(), StoreError> {
-    let (start, id) = (signed(counter.window_start_s), signed(counter.id));
-    let counts = counter.table.as_str();
-    if counter.count == 0 {
-        connection
-            .prepare_cached(DELETE_COUNTER)?
-            .execute(params![start, counts, id])?;
-    } else {
-        connection.prepare_cached(PUT_COUNTER)?.execute(params![
-            start,
-            counts,
-            id,
-            counter.count
+fn put_counters(connection: &Connection, counters: &[Row]) -> Result<(), StoreError> {
+    let (zero, others): (Vec<&Row>, Vec<_>) = counters.iter().partition(|row| row.count == 0);
+    for row in zero {
+        connection.prepare_cached(DELETE_COUNTER)?.execute(params![
+            signed(row.window_start_s),
+            row.table.as_str(),
+            signed(row.id)
         ])?;
+    }
+    let mut statement = connection.prepare_cached(PUT_COUNTERS)?;
+    for portion in others.chunks(add::ROWS) {
+        statement.clear_bindings();
+        for (place, row) in (0..).step_by(PARAMETERS).zip(portion) {
+            statement.raw_bind_parameter(place + 1, signed(row.window_start_s))?;
+            statement.raw_bind_parameter(place + 2, row.table.as_str())?;
+            statement.raw_bind_parameter(place + 3, signed(row.id))?;
+            statement.raw_bind_parameter(place + 4, row.count)?;
+        }
+        statement.raw_execute()?;
     }
     Ok(())
 }

@@ -16,6 +16,9 @@ const STEPS: &[M<'static>] = &[
     )),
     M::up(include_str!("../../../migrations/0007_days.sql")),
     M::up(include_str!("../../../migrations/0008_classes.sql")),
+    M::up(include_str!(
+        "../../../migrations/0009_fewer_index_entries.sql"
+    )),
 ];
 
 /// The schema of this program.

@@ -29,7 +29,7 @@ macro_rules! statements {
 
 statements! {
     admitted::IS_KNOWN => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    admitted::PUT_COUNTER => [],
+    admitted::PUT_COUNTERS => ["SCAN 50-ROW VALUES CLAUSE"] because "the rows that are written",
     admitted::DELETE_COUNTER => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=? AND counts=? AND id=?)"],
     admitted::DELETE_OLD => [
         "SEARCH admission_counters USING PRIMARY KEY (window_start_s=? AND counts=? AND id=?)",
@@ -144,13 +144,15 @@ statements! {
     history::PRUNE => ["SEARCH history USING PRIMARY KEY (host_id=? AND seq<?)", "SEARCH history USING PRIMARY KEY (host_id=?)"],
     history::NEWEST_FIRST => ["SEARCH history USING PRIMARY KEY (host_id=?)"],
     add::INSERT => [
+        "SCAN 50-ROW VALUES CLAUSE",
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
-    ],
+    ] because "the rows that are written",
     add::NOTE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     check::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
     check::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]

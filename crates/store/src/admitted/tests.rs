@@ -100,6 +100,35 @@ async fn what_was_written_is_remembered_after_a_restart() {
     assert_eq!(counters(&store.writer()).await.len(), rows.len() - 1);
 }
 
+/// A statement writes many of them: the last one is seldom full.
+#[tokio::test]
+async fn of_any_number_of_names_and_counters_each_is_written_once() {
+    let (_dir, store) = store();
+    let writer = store.writer();
+    for many in [0, 1, add::ROWS - 1, add::ROWS, 2 * add::ROWS + 1] {
+        let window_start_s = WINDOW + many as u64;
+        let mut candidates: Vec<_> = (0..many)
+            .map(|number| candidate(&format!("n{number}-of{many}")))
+            .collect();
+        // In the same statement as the first one, or in the last.
+        candidates.extend(candidates.first().cloned());
+        let rows = (1..=many as u64).map(|id| counter(Table::Public, id, window_start_s, 7));
+        let admission = Admission {
+            candidates,
+            counters: rows.clone().collect(),
+            window_start_s: Some(window_start_s),
+            ..Admission::default()
+        };
+        let made = writer.admit(admission.clone()).await.unwrap();
+        let mut expected = vec![true; many];
+        expected.extend((many > 0).then_some(false));
+        assert_eq!(made, expected, "{many}");
+        assert!(counters(&writer).await.into_iter().eq(rows), "{many}");
+        let again = writer.admit(admission).await.unwrap();
+        assert!(again.into_iter().all(|is_new| !is_new), "{many}");
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_written_when_a_part_of_it_cannot_be() {
     let (_dir, store) = store();

@@ -110,15 +110,15 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
-    assert_eq!(version(&path(&dir)), 10);
+    assert_eq!(version(&path(&dir)), 11);
     assert_eq!(rows(&path(&dir), ROW), before);
     assert_eq!(
         rows(&path(&dir), "colour"),
         vec!["blue"; HOSTS],
         "not every step was taken"
     );
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-8"]);
-    let copy = place(&path(&dir), 8);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-9"]);
+    let copy = place(&path(&dir), 9);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
     // The version before opens it, and finds everything.
@@ -153,7 +153,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     }
     store.close();
     let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
-    let before = (bytes(""), bytes("-wal"), bytes(".schema-8"));
+    let before = (bytes(""), bytes("-wal"), bytes(".schema-9"));
     assert!(!before.1.is_empty());
 
     let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
@@ -161,16 +161,16 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     assert!(
         matches!(
             &refused,
-            OpenError::Newer { found: 10, known: 8, copy: Some(copy), .. } if *copy == place(&path(&other), 8)
+            OpenError::Newer { found: 11, known: 9, copy: Some(copy), .. } if *copy == place(&path(&other), 9)
         ),
         "{refused:?}"
     );
-    assert!(said.contains("census.db.schema-8"), "{said}");
+    assert!(said.contains("census.db.schema-9"), "{said}");
     assert!(matches!(
         open_read_only_tuned(&path(&other), &SCHEMA),
         Err(OpenError::Newer { .. })
     ));
-    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-8")));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-9")));
     // And the newer program goes on with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
@@ -185,25 +185,25 @@ async fn a_reader_of_a_newer_program_does_not_migrate() {
         matches!(
             refused,
             OpenError::Older {
-                found: 8,
-                known: 10,
+                found: 9,
+                known: 11,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 8);
-    assert!(!place(&path(&dir), 8).exists());
+    assert_eq!(version(&path(&dir)), 9);
+    assert!(!place(&path(&dir), 9).exists());
 }
 
 #[tokio::test]
 async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
     // The moment, and the schema that the crash leaves.
     for (moment, left) in [
-        ("Copied", 8),
-        ("Kept", 8),
-        ("in the last step", 8),
-        ("Migrated", 10),
+        ("Copied", 9),
+        ("Kept", 9),
+        ("in the last step", 9),
+        ("Migrated", 11),
     ] {
         let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         older_census(&path(&dir)).await;
@@ -218,17 +218,17 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
 
         assert_eq!(version(&path(&after)), left, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
-        let copy = place(&path(&after), 8);
+        let copy = place(&path(&after), 9);
         assert_eq!(copy.exists(), moment != "Copied", "{moment}");
 
         open_tuned(&path(&after), newer()).unwrap().close();
-        assert_eq!(version(&path(&after)), 10, "{moment}");
+        assert_eq!(version(&path(&after)), 11, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
         // The copy of where the upgrade began is there whatever happened; nothing half-made is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
-        assert_eq!(version(&copy), 8, "{moment}");
-        assert_eq!(names(&after), ["census.db", "census.db.schema-8"]);
+        assert_eq!(version(&copy), 9, "{moment}");
+        assert_eq!(names(&after), ["census.db", "census.db.schema-9"]);
     }
 }
 
@@ -253,7 +253,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "{refused:?}"
         );
         assert_eq!(rows(&path(&dir), ROW), before);
-        assert_eq!(rows(&place(&path(&dir), 8), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), 9), ROW), before);
     }
     // The version before goes on as if nothing had been.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
@@ -264,21 +264,21 @@ async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     // A directory in the copy's place, whoever runs the test.
-    std::fs::create_dir(place(&path(&dir), 8)).unwrap();
+    std::fs::create_dir(place(&path(&dir), 9)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(
         matches!(
             refused,
             OpenError::Copy {
-                from: 8,
-                to: 10,
+                from: 9,
+                to: 11,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 8);
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-8"]);
+    assert_eq!(version(&path(&dir)), 9);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-9"]);
 }
 
 #[tokio::test]
@@ -302,9 +302,9 @@ async fn copies_of_the_last_two_schemas_are_kept() {
         open_tuned(&path(&dir), tuning).unwrap().close();
         assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
     }
-    assert_eq!(copies(&dir), ["census.db.schema-10", "census.db.schema-11"]);
-    assert_eq!(usable_copy(&path(&dir), 10), Some(place(&path(&dir), 10)));
-    assert_eq!(usable_copy(&path(&dir), 8), None);
+    assert_eq!(copies(&dir), ["census.db.schema-11", "census.db.schema-12"]);
+    assert_eq!(usable_copy(&path(&dir), 11), Some(place(&path(&dir), 11)));
+    assert_eq!(usable_copy(&path(&dir), 9), None);
 }
 
 /// The steps of this program that are not the first: a census of before the admission rules goes on with them.
