@@ -11,12 +11,13 @@
 
 use crate::class::{Class, PerClass};
 
-/// Tenths of the room that a class has while all of them wait. The living are the list, and a million of them are most of an ordinary day's checks;
-/// new names are what the census grows by; a host that failed, or is dead, loses little by an hour.
+/// Nineteenths of the room that a class has while all of them wait. The living are the list, and a million of them are most of an ordinary day's checks;
+/// new names are what the census grows by; one that failed loses little by an hour, and a dead one by a day. Where only the living and the dead wait for an
+/// engine that can do half of what both need, the dead have one start in thirteen: with one in seven the living were left less than nine tenths of it.
 const WEIGHTS: PerClass<u32> = PerClass {
-    living: 6,
-    new: 2,
-    retry: 1,
+    living: 12,
+    new: 4,
+    retry: 2,
     dead: 1,
 };
 
