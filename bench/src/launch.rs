@@ -5,6 +5,7 @@
 
 mod measure;
 mod median;
+mod processes;
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -30,6 +31,7 @@ use tokio::task::JoinSet;
 
 use crate::measure::{Cost, Start};
 use crate::median::median;
+use crate::processes::Processes;
 
 /// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
 const INSTANCE: &str = "fedicensus-bench";
@@ -175,6 +177,8 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
         out,
         "| in flight | way | containers/s | / in use | CPU s each | / in use |\n|---|---|---|---|---|---|"
     )?;
+    // No process of its own but this one.
+    let nobodys = Processes::default();
     for in_flight in &arguments.in_flight {
         let mut costs: HashMap<Way, Vec<Cost>> = HashMap::new();
         // Once unmeasured.
@@ -182,7 +186,7 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
         bench.laps().clear();
         for _ in 0..arguments.runs {
             for way in &ways {
-                let start = Start::now()?;
+                let start = Start::now(&nobodys)?;
                 bench
                     .run(*way, arguments.containers, *in_flight, cells)
                     .await?;

@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn what_no_part_spent_is_the_rests() {
         let own = Processes {
-            launcher: std::process::id(),
-            gateway: std::process::id(),
-            lab: std::process::id(),
+            launcher: Some(std::process::id()),
+            gateway: Some(std::process::id()),
+            lab: Some(std::process::id()),
             ..Processes::default()
         };
         let cost = Start::now(&own).unwrap().cost_of(1).unwrap();

@@ -35,14 +35,14 @@ const BESIDE: &str = "containerd";
 /// Seconds of processor time by part, in the order of [`PARTS`].
 pub(crate) type Spent = [f64; PARTS_COUNT];
 
-/// The processes of each part but the last, by id.
+/// The processes of each part but the last, by id; a part that does not run has none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Processes {
     pub(crate) orchestrator: Option<u32>,
-    pub(crate) launcher: u32,
-    pub(crate) gateway: u32,
+    pub(crate) launcher: Option<u32>,
+    pub(crate) gateway: Option<u32>,
     pub(crate) engine: Vec<u32>,
-    pub(crate) lab: u32,
+    pub(crate) lab: Option<u32>,
 }
 
 impl Processes {
@@ -51,17 +51,17 @@ impl Processes {
     /// # Errors
     /// When one of them has ended.
     pub(crate) fn spent(&self) -> Result<Spent> {
-        let orchestrator = self.orchestrator.map_or(Ok(0.0), seconds)?;
+        let of = |process: Option<u32>| process.map_or(Ok(0.0), seconds);
         let mut engine = 0.0;
         for daemon in &self.engine {
             engine += seconds(*daemon)?;
         }
         Ok([
-            orchestrator,
-            seconds(self.launcher)?,
-            seconds(self.gateway)?,
+            of(self.orchestrator)?,
+            of(self.launcher)?,
+            of(self.gateway)?,
             engine,
-            seconds(self.lab)?,
+            of(self.lab)?,
             own_seconds()?,
             0.0,
         ])

@@ -95,10 +95,10 @@ impl Stage {
     pub(crate) fn processes(&self, orchestrator: Option<&Role>) -> Result<Processes> {
         Ok(Processes {
             orchestrator: orchestrator.map(Role::id).transpose()?,
-            launcher: self.launcher.id()?,
-            gateway: self.gateway.id()?,
+            launcher: Some(self.launcher.id()?),
+            gateway: Some(self.gateway.id()?),
             engine: self.engine.clone(),
-            lab: self.lab.id()?,
+            lab: Some(self.lab.id()?),
         })
     }
 
