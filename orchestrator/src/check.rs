@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use census::class::Class;
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
 use gateway::Egress;
@@ -22,6 +23,7 @@ use crate::metrics::labels::Phase;
 use crate::places::Place;
 use crate::report::{Breach, Report, conclude};
 use crate::tools::Tools;
+use crate::under_way::{Counted, Needs};
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
@@ -104,22 +106,36 @@ impl Check {
     }
 }
 
-/// Runs the check to its end. A fault is ours and leaves the host's record as it was.
-pub async fn run(check: &Check, tools: &Tools) -> Ended {
-    path(check, tools).await.unwrap_or_else(Ended::Fault)
+/// Runs the check to its end. A fault is ours and leaves the host's record as it was. `counted` is told what came of opening it.
+pub async fn run(check: &Check, counted: &mut Counted, tools: &Tools) -> Ended {
+    path(check, counted, tools)
+        .await
+        .unwrap_or_else(Ended::Fault)
 }
 
-async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
+async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<Ended, Fault> {
     let asked = Instant::now();
     let way = open(check, tools).await?;
     tools.meters.phase(Phase::Opening, asked.elapsed());
     let (mut egress, witness) = match way {
         Way::Open { egress, witness } => (egress, witness),
-        Way::Closed(ended) => return Ok(ended),
+        Way::Closed(ended) => {
+            if tells_of_the_host(&ended) {
+                counted.was_opened(Needs::Nothing);
+            }
+            return Ok(ended);
+        }
     };
+    counted.was_opened(Needs::Place);
     let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    let Ok(place) = timeout(PLACE_WITHIN, tools.places.take()).await else {
+    let place = async {
+        match counted.class() {
+            Class::Living => Some(tools.places.take().await),
+            Class::New | Class::Retry | Class::Dead => tools.places.take_unless_crowded().await,
+        }
+    };
+    let Ok(Some(place)) = timeout(PLACE_WITHIN, place).await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: PLACE_WITHIN,
@@ -171,6 +187,18 @@ async fn path(check: &Check, tools: &Tools) -> Result<Ended, Fault> {
         witness: alive.then_some(witness),
         doubt,
     })
+}
+
+/// Whether it is by the host itself that it was not opened, and not by our paces or our network.
+fn tells_of_the_host(ended: &Ended) -> bool {
+    match ended {
+        Ended::Verdict { .. }
+        | Ended::Deferred {
+            why: Deferral::Dns | Deferral::NoFamily,
+            ..
+        } => true,
+        Ended::Deferred { .. } | Ended::Offline | Ended::Fault(_) => false,
+    }
 }
 
 /// Whether whoever answered had the host's own certificate, so that the name had led to the right place. What fails before or without TLS may

@@ -479,7 +479,7 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
         text_socket: values.parse("text_socket", path_or_none)?,
         egress_root: values.parse("egress_dir", path)?,
         resolvers: values.parse("resolvers", resolvers)?,
-        open_max: room::opens_max(values)?,
+        open_max: room::gateway_opens_max(values)?,
         deny_addresses: values.parse("deny_addresses", |text| {
             list(text)
                 .map(|item| {

@@ -32,7 +32,7 @@ use crate::check::{Check, Ended};
 use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::door::Brought;
-use crate::due::{Due, EarlyAsks, UnderWay};
+use crate::due::{Due, EarlyAsks};
 use crate::fault::{Fault, Faulters, Lately};
 use crate::outage::Outage;
 use crate::publish::round::Done;
@@ -40,6 +40,7 @@ use crate::publish::signature;
 use crate::silence::Silence;
 use crate::strain;
 use crate::tools::Tools;
+use crate::under_way::UnderWay;
 
 use canaries::Canaries;
 use dumps::Dumps;
@@ -48,6 +49,9 @@ pub use live::{Live, LiveState, Pace};
 
 /// The loop looks around at least this often: for what has waited too long, for outages, for the dump.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Checks that ended, and writes, that are taken in within one round besides what woke it: a portion of starts at the fastest, twice over.
+const CAUGHT_UP_MAX: usize = 100;
 
 /// While checks are under way and none has ended for this long, the parts are asked whether they are well: one that hangs says nothing by itself.
 const QUIET_MAX: Duration = Duration::from_secs(30);
@@ -288,15 +292,13 @@ impl Daemon {
                 },
                 // The loop takes what is due each time round.
                 Wake::Due => {}
-                Wake::CheckEnded(finished) => {
-                    self.quiet_since = tokio::time::Instant::now();
-                    self.conclude(finished);
-                }
+                Wake::CheckEnded(finished) => self.ended(finished),
                 Wake::Written(outcome) => self.written(outcome)?,
                 Wake::Dumped(done) => self.dumped(done),
                 Wake::Order(order) => self.obey(order).await,
                 Wake::Shutdown => break,
             }
+            self.catch_up()?;
         }
         self.release_all().await;
         self.store.close();
@@ -326,6 +328,31 @@ impl Daemon {
             },
             () = tokio::time::sleep(until_due), if waits_for_due => Wake::Due,
         }
+    }
+
+    /// What has ended and was written besides is taken in as well before the store is asked for what is due: a round for each of them would be
+    /// as many transactions, each with its sync.
+    fn catch_up(&mut self) -> anyhow::Result<()> {
+        for _ in 0..CAUGHT_UP_MAX {
+            match self.checks.try_join_next() {
+                Some(Ok(finished)) => self.ended(finished),
+                Some(Err(_panicked)) => {}
+                None => break,
+            }
+        }
+        for _ in 0..CAUGHT_UP_MAX {
+            match self.writes.try_join_next() {
+                Some(Ok(outcome)) => self.written(outcome)?,
+                Some(Err(_panicked)) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, finished: Finished) {
+        self.quiet_since = tokio::time::Instant::now();
+        self.conclude(finished);
     }
 
     /// Somebody asked us to leave this host alone: a check of it ends at once, and no list of before that goes out after.

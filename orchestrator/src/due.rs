@@ -4,18 +4,14 @@
 //! in flight and given its ordinary next time, in one write before its check starts, so that no crash can make a host loop. Refused: more than there is
 //! room for, or than the rate of starts allows ([`crate::starts`]).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use census::class::{Class, PerClass};
 use census::share::{Room, Shares};
 use census::time::Timestamp;
 use store::{Store, StoreError, Taken};
 use tokio::time::Instant;
 
-use crate::starts::{Load, MEASURE_EVERY, Starts};
+use crate::starts::{Load, MEASURE_EVERY, PORTION, Starts};
 use crate::tools::Tools;
 
 /// How long the answer "nothing is due" is trusted: candidates come in while checks run, and some of them are due at once.
@@ -54,46 +50,6 @@ impl EarlyAsks {
     }
 }
 
-/// Hosts under way, by class.
-#[derive(Debug, Clone, Default)]
-pub struct UnderWay(Arc<PerClass<AtomicU32>>);
-
-/// A host that counts as under way until this is dropped: with its check's task, however that ends.
-#[derive(Debug)]
-pub struct Counted {
-    among: UnderWay,
-    class: Class,
-}
-
-impl UnderWay {
-    /// Counts one.
-    pub fn enter(&self, class: Class) -> Counted {
-        self.0.of(class).fetch_add(1, Ordering::Relaxed);
-        Counted {
-            among: self.clone(),
-            class,
-        }
-    }
-
-    /// How many there are, by the name of their class.
-    pub fn by_name(&self) -> BTreeMap<String, u32> {
-        let counts = self.counts();
-        let named = |class: Class| (class.as_str().to_owned(), *counts.of(class));
-        Class::ALL.into_iter().map(named).collect()
-    }
-
-    /// How many there are.
-    pub fn counts(&self) -> PerClass<u32> {
-        PerClass::each(|class| self.0.of(class).load(Ordering::Relaxed))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.among.0.of(self.class).fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Knows when it is worth asking the store again, whose turn it is, and how fast hosts may be opened.
 #[derive(Debug)]
 pub struct Due {
@@ -124,6 +80,11 @@ impl Due {
     /// up the rate of those who are in turn.
     pub fn was_out_of_turn(&mut self) {
         self.starts.returned();
+    }
+
+    /// A host was out of turn because the gateway had no dial to spare: more were opened than it may dial.
+    pub fn ran_out_of_dials(&mut self) {
+        self.starts.lower(Instant::now());
     }
 
     /// When [`Due::take`] is worth calling again.
@@ -166,11 +127,13 @@ impl Due {
         self.shares = shares;
         let count = u32::try_from(taken.len()).unwrap_or(u32::MAX);
         self.starts.spend(count);
+        // One write for all that come to have room within a portion's time, and not one for each.
+        self.look_at = now.plus(self.starts.wait().max(PORTION));
         if count < room.free {
             self.look_at = match next_due(store).await {
                 Ok(next) => next
                     .unwrap_or(now.plus(LOOK_AGAIN_AFTER))
-                    .min(now.plus(LOOK_AGAIN_AFTER)),
+                    .clamp(now.plus(PORTION), now.plus(LOOK_AGAIN_AFTER)),
                 Err(error) if taken.is_empty() => return Err(error),
                 // These are marked in flight and must be checked; the next look meets the error again.
                 Err(_again) => now,
@@ -318,15 +281,21 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_host_is_under_way_until_its_task_is_gone() {
-        let under_way = UnderWay::default();
-        let (one, other) = (under_way.enter(Class::Dead), under_way.enter(Class::Dead));
-        let _new = under_way.enter(Class::New);
-        drop(one);
-        let counts = under_way.counts();
-        assert_eq!((counts.dead, counts.new, counts.sum()), (1, 1, 2));
-        drop(other);
-        assert_eq!(under_way.counts().dead, 0);
+    /// Else each check that ends would be followed by a transaction of its own for the next.
+    #[tokio::test]
+    async fn what_comes_to_have_room_within_a_portions_time_is_taken_in_one_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let tools = tools(&store);
+        let hosts = (0..50).map(|n| Host::parse(&format!("n{n}.example.org")).unwrap());
+        let now = tools.now();
+        tools.writer.add_now(hosts.collect(), now).await.unwrap();
+        let mut due = Due::new(1000);
+        let room = Room::empty(3);
+        assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 3);
+        let until = due.look_at().since(now);
+        assert!(until >= PORTION, "{until:?}");
+        due.poke();
+        assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 3);
     }
 }

@@ -14,6 +14,7 @@ pub mod door;
 pub mod groups;
 pub mod input_file;
 pub mod level;
+pub mod open_files;
 pub mod places;
 pub mod policy;
 pub mod strain;
@@ -22,6 +23,7 @@ pub mod tools;
 pub mod daemon;
 pub mod due;
 pub mod starts;
+pub mod under_way;
 
 pub mod check;
 pub mod egress;

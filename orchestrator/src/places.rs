@@ -3,12 +3,17 @@
 //! In: who wants a place, and how the containers fare. Out: places, handed out in the order in which they were asked for. Refused: more at once than
 //! [`Level`] allows. Where that falls, nobody loses a place: those that become free are not handed out again.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::level::{Bounds, Level, Started, Strain};
+
+/// Who waits for each place that is allowed, at most, while others could be kept waiting by it: as many as are opened for each at most. Only where many
+/// hosts accept connections whose like did not lately are there more.
+const WAITING_PER_PLACE: u32 = 8;
 
 /// All places. Cheap to clone: they are shared.
 #[derive(Debug, Clone)]
@@ -18,6 +23,8 @@ pub struct Places(Arc<Shared>);
 struct Shared {
     free: Arc<Semaphore>,
     state: Mutex<State>,
+    /// Who waits for a place.
+    waiting: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -36,6 +43,22 @@ pub struct Place {
     asked: Instant,
 }
 
+/// Waits until it is dropped.
+struct Waiting<'places>(&'places AtomicU32);
+
+impl<'places> Waiting<'places> {
+    fn among(waiting: &'places AtomicU32) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Places {
     /// Between these bounds.
     pub fn new(bounds: Bounds) -> Self {
@@ -45,6 +68,7 @@ impl Places {
         Self(Arc::new(Shared {
             free: Arc::new(Semaphore::new(permits)),
             state: Mutex::new(State { level, existing }),
+            waiting: AtomicU32::new(0),
         }))
     }
 
@@ -56,8 +80,18 @@ impl Places {
         })
     }
 
+    /// Waits for a place, unless a crowd does already: then none is given. For whoever is not to stand in the way of others.
+    pub async fn take_unless_crowded(&self) -> Option<Place> {
+        let allowed = self.allowed().0;
+        if self.0.waiting.load(Ordering::Relaxed) >= allowed.saturating_mul(WAITING_PER_PLACE) {
+            return None;
+        }
+        Some(self.take().await)
+    }
+
     /// Waits for a place.
     pub async fn take(&self) -> Place {
+        let _waiting = Waiting::among(&self.0.waiting);
         // Never closed; if it were, whoever waits would meet its own time-out as with places that are all taken.
         let Ok(permit) = Arc::clone(&self.0.free).acquire_owned().await else {
             return std::future::pending().await;
@@ -225,6 +259,34 @@ mod tests {
         assert_eq!(take_all(&places).await.len(), 6);
         grow(&places, 8).await;
         assert_eq!(take_all(&places).await.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_upon_a_crowd_is_turned_away_and_the_living_wait_all_the_same() {
+        let places = Places::fixed(1);
+        let first = places.take().await;
+        let mut crowd: Vec<_> = (0..WAITING_PER_PLACE)
+            .map(|_| {
+                let places = places.clone();
+                tokio::spawn(async move { places.take_unless_crowded().await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(places.take_unless_crowded().await.is_none());
+        let living = tokio::spawn({
+            let places = places.clone();
+            async move { places.take().await }
+        });
+        tokio::task::yield_now().await;
+        let gone = crowd.pop().unwrap();
+        gone.abort();
+        assert!(gone.await.is_err());
+        drop(first);
+        for waiting in crowd {
+            assert!(waiting.await.unwrap().is_some(), "whoever waits is served");
+        }
+        drop(living.await.unwrap());
+        assert!(places.take_unless_crowded().await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

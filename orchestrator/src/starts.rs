@@ -5,7 +5,8 @@
 //!
 //! First checks are spread over a day, intervals have a jitter, and what a crash interrupted comes back within the hour: in ordinary times the load
 //! is even by itself. After hours without checks all that came due meanwhile is late at once. It is worked off over `HORIZON`, so that neither our
-//! resolver nor those who host thousands of instances meet all of it in the first minutes.
+//! resolver nor those who host thousands of instances meet all of it in the first minutes. Nor are more opened than the gateway may dial: who of them has
+//! an address is known only then, so what it bears is found out.
 
 use std::time::Duration;
 
@@ -31,7 +32,17 @@ const COUNTED_MAX: u32 = 200_000;
 const RATE_MAX: f64 = 1000.0;
 
 /// Starts are let through in portions of this: one write marks all of a portion in flight.
-const PORTION: Duration = Duration::from_millis(50);
+pub const PORTION: Duration = Duration::from_millis(50);
+
+/// Where the gateway has no dial to spare, starts fall to this part of what they were. Nobody knows before who has an address, so the rate at which
+/// hosts may be opened is found out.
+const LOWERED_TO: f64 = 0.9;
+
+/// And at most so often: as long as a host waits for its dial, so that what was started before has ended.
+const LOWER_EVERY: Duration = Duration::from_secs(1);
+
+/// With each measurement the bound rises to so many times what it was, until there is no dial to spare again.
+const RAISED_TO: f64 = 1.1;
 
 /// How much there is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +72,12 @@ impl Load {
 pub struct Starts {
     /// Starts a second at least.
     least: f64,
-    rate: f64,
+    /// What the load needs.
+    needed: f64,
+    /// What the gateway's dials have borne.
+    borne: f64,
+    /// When that was last lowered.
+    lowered: Option<Instant>,
     /// Starts that may happen now.
     ready: f64,
     at: Instant,
@@ -73,7 +89,9 @@ impl Starts {
         let least = f64::from(least.max(1)).min(RATE_MAX);
         Self {
             least,
-            rate: least,
+            needed: least,
+            borne: RATE_MAX,
+            lowered: None,
             ready: portion(least),
             at: now,
         }
@@ -87,7 +105,8 @@ impl Starts {
             f64::from(count) / over.as_secs_f64().max(PORTION.as_secs_f64())
         };
         let needed = a_second(load.coming, AHEAD) + a_second(load.late, HORIZON);
-        self.rate = needed.clamp(self.least, RATE_MAX);
+        self.needed = needed.clamp(self.least, RATE_MAX);
+        self.borne = (self.borne * RAISED_TO).min(RATE_MAX);
         self.ready = self.ready.min(self.full());
     }
 
@@ -108,30 +127,42 @@ impl Starts {
         self.ready = (self.ready + 1.0).min(self.full());
     }
 
+    /// More were started than the gateway may dial: whoever is out of turn costs a look-up and two writes, and comes to nothing.
+    pub fn lower(&mut self, now: Instant) {
+        self.refill(now);
+        let is_recent = |at| now.saturating_duration_since(at) < LOWER_EVERY;
+        if self.lowered.is_some_and(is_recent) {
+            return;
+        }
+        self.lowered = Some(now);
+        self.borne = (self.rate() * LOWERED_TO).max(self.least);
+        self.ready = self.ready.min(self.full());
+    }
+
     /// How long until a portion is ready.
     pub fn wait(&self) -> Duration {
-        let lacking = portion(self.rate) - self.ready;
+        let lacking = portion(self.rate()) - self.ready;
         if lacking <= 0.0 {
             return Duration::ZERO;
         }
         // Timestamps count milliseconds: a moment that is cut off would come round again and again.
-        Duration::from_secs_f64(lacking / self.rate) + Duration::from_millis(1)
+        Duration::from_secs_f64(lacking / self.rate()) + Duration::from_millis(1)
     }
 
     /// Starts a second that are let through at most.
     pub fn rate(&self) -> f64 {
-        self.rate
+        self.needed.min(self.borne)
     }
 
     fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        self.ready = (self.ready + passed * self.rate).min(self.full());
+        self.ready = (self.ready + passed * self.rate()).min(self.full());
     }
 
     /// What is saved up at most: a second's starts. While there is no room nothing else is owed.
     fn full(&self) -> f64 {
-        self.rate.max(1.0)
+        self.rate().max(1.0)
     }
 }
 
@@ -202,6 +233,51 @@ mod tests {
         assert_eq!(starts.ready(now), 1);
         (0..99).for_each(|_| starts.returned());
         assert_eq!(starts.ready(now), 10);
+    }
+
+    /// A gateway that dials `dials` a second and defers whom it can't dial within a second, of hosts all of which have an address. Gives the starts of
+    /// the last minute of ten, and how many of them were deferred.
+    fn against_dials(dials: f64) -> (u32, u32) {
+        let (mut starts, begin) = loaded(COUNTED_MAX, COUNTED_MAX);
+        let (mut waiting, mut started, mut deferred) = (0.0_f64, 0, 0);
+        for step in 0..12_000_u64 {
+            let now = begin + Duration::from_millis(50 * step);
+            if step % 200 == 0 {
+                let load = Load {
+                    late: COUNTED_MAX,
+                    coming: COUNTED_MAX,
+                };
+                starts.measured(load, REAL, now);
+            }
+            waiting = (waiting - dials / 20.0).max(0.0);
+            let count = starts.ready(now);
+            starts.spend(count);
+            let late = (waiting + f64::from(count) - dials).max(0.0) as u32;
+            waiting += f64::from(count - late.min(count));
+            if late > 0 {
+                starts.lower(now);
+            }
+            if step >= 10_800 {
+                started += count;
+                deferred += late.min(count);
+            }
+        }
+        (started, deferred)
+    }
+
+    #[test]
+    fn no_more_are_opened_than_can_be_dialled_and_hardly_fewer() {
+        for dials in [20.0, 100.0] {
+            let (started, deferred) = against_dials(dials);
+            let dialled = f64::from(started - deferred) / 60.0;
+            assert!(dialled >= dials * 0.85, "{dialled} of {dials}");
+            assert!(
+                f64::from(deferred) <= f64::from(started) * 0.05,
+                "{deferred} of {started}"
+            );
+        }
+        let (started, _) = against_dials(5.0);
+        assert!(started >= 600, "the least rate stays: {started}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::*;
 use crate::clock::{Dice, SystemClock};
 use crate::level::Bounds;
 use crate::places::Places;
+use crate::under_way::UnderWay;
 
 const HELLO: &[u8] = b"{\"hello\":{\"protocol\":1,\"checker\":\"0.1.0\"}}\n";
 
@@ -91,9 +92,19 @@ impl Rig {
         self.tools.launcher = LauncherClient::socket(path);
     }
 
+    fn gateway(&mut self, name: &str, answer: &[u8]) {
+        let path: PathBuf = self.dir.path().join(name);
+        part(&path, answer.to_vec());
+        self.tools.gateway = GatewayClient::new(path);
+    }
+
     async fn check(&self) -> Ended {
+        self.check_among(&UnderWay::default(), Class::New).await
+    }
+
+    async fn check_among(&self, under_way: &UnderWay, class: Class) -> Ended {
         let check = Check::new(&self.record, &self.tools, None);
-        run(&check, &self.tools).await
+        run(&check, &mut under_way.enter(class), &self.tools).await
     }
 
     fn allowed(&self) -> u32 {
@@ -149,4 +160,81 @@ async fn what_a_host_may_have_brought_about_leaves_the_places_as_they_are() {
         rig.check().await;
     }
     assert_eq!(rig.allowed(), 3);
+}
+
+#[tokio::test]
+async fn dead_hosts_that_are_looked_up_need_no_place_until_some_of_them_answer() {
+    let mut rig = Rig::new(Places::fixed(1));
+    let under_way = UnderWay::default();
+    let held_by = |count: u32| {
+        let _opening: Vec<_> = (0..count).map(|_| under_way.enter(Class::Dead)).collect();
+        under_way.room(1000).under_way.dead
+    };
+    rig.gateway(
+        "late.sock",
+        b"{\"deferred\":{\"why\":\"group_pace\",\"retry_after_ms\":9}}\n",
+    );
+    for _ in 0..100 {
+        rig.check_among(&under_way, Class::Dead).await;
+    }
+    assert_eq!(held_by(64), 64, "our own paces say nothing of a host");
+    rig.gateway(
+        "nowhere.sock",
+        b"{\"unreachable\":{\"reason\":\"no_such_name\",\"detail\":\"\",\"families\":[],\"fresh\":true}}\n",
+    );
+    for _ in 0..200 {
+        rig.check_among(&under_way, Class::Dead).await;
+    }
+    assert_eq!(held_by(64), 2);
+    rig.gateway(
+        "ready.sock",
+        b"{\"ready\":{\"address\":\"192.0.2.1\",\"fresh\":true}}\n",
+    );
+    for _ in 0..64 {
+        rig.check_among(&under_way, Class::Dead).await;
+    }
+    assert!(held_by(64) > 50);
+}
+
+/// Whether one more would wait.
+async fn is_room_to_wait(places: &Places) -> bool {
+    tokio::select! {
+        biased;
+        place = places.take_unless_crowded() => place.is_some(),
+        () = std::future::ready(()) => true,
+    }
+}
+
+/// Else a crowd of names that comes to life at once would keep the living waiting for minutes.
+#[tokio::test]
+async fn a_crowd_that_waits_for_places_turns_others_away_and_no_living_host() {
+    let rig = Rig::new(Places::fixed(1));
+    let (under_way, places) = (UnderWay::default(), &rig.tools.places);
+    let taken = places.take().await;
+    let mut crowd = tokio::task::JoinSet::new();
+    while is_room_to_wait(places).await {
+        let places = places.clone();
+        crowd.spawn(async move { drop(places.take().await) });
+        tokio::task::yield_now().await;
+    }
+    for class in [Class::Dead, Class::New, Class::Retry] {
+        let ended = rig.check_among(&under_way, class).await;
+        let is_full = matches!(
+            ended,
+            Ended::Deferred {
+                why: Deferral::Full,
+                ..
+            }
+        );
+        assert!(is_full, "{class:?}: {ended:?}");
+    }
+    let room = async {
+        drop(taken);
+        crowd.join_all().await
+    };
+    let (living, _crowd) = tokio::join!(rig.check_among(&under_way, Class::Living), room);
+    assert!(
+        matches!(living, Ended::Fault(Fault::Launcher(_))),
+        "{living:?}"
+    );
 }

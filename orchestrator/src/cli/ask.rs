@@ -21,6 +21,7 @@ use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
 use crate::settle::settle;
 use crate::tools::Tools;
+use crate::under_way::UnderWay;
 
 /// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
 const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -268,7 +269,8 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     let (watcher, mut steps) = tokio::sync::mpsc::channel(4096);
     let check = Check::new(&taken.record, &tools, Some(watcher));
     let running = async {
-        let ended = check::run(&check, &tools).await;
+        let mut counted = UnderWay::default().enter(taken.class);
+        let ended = check::run(&check, &mut counted, &tools).await;
         drop(check);
         ended
     };

@@ -20,6 +20,7 @@ use crate::intake::IntakeDoor;
 use crate::intake::proofs::Visits;
 use crate::metrics::survey::Places;
 use crate::metrics::{MetricsDoor, Source, Surveyor};
+use crate::open_files;
 use crate::source;
 use crate::tools::Tools;
 
@@ -28,6 +29,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     shout(config);
     let sources = config.sources()?;
     let shutdown = until_signal()?;
+    open_files::raise();
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
     let launcher = launcher_client(config, &shutdown);
@@ -152,6 +154,7 @@ pub(super) async fn launcher(config: &Config) -> anyhow::Result<u8> {
 
 pub(super) async fn gateway(config: &Config) -> anyhow::Result<u8> {
     let shutdown = until_signal()?;
+    open_files::raise();
     gateway::serve(config.gateway_settings.clone(), shutdown)
         .await
         .context("gateway")?;

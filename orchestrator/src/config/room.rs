@@ -3,6 +3,7 @@
 use super::value::small;
 use super::{ConfigError, Values};
 use crate::level::Bounds;
+use crate::under_way::OPENINGS_PER_PLACE;
 
 /// Containers at once that can be asked for: what an engine on one machine bears.
 const CHECKS_MAX: u32 = 64;
@@ -13,7 +14,7 @@ const CHECKS_MIN_ORDINARY: u32 = 2;
 /// Hosts opened for each place among the containers: whoever is opened waits for a place with a connection open.
 const OPENS_PER_CHECK_MAX: u32 = 8;
 
-/// Of these as many as are ordinary: a dead host waits for time-outs and needs no container.
+/// Of these as many as are ordinary: hosts that are opened end while they wait, and some turn out dead.
 const OPENS_PER_CHECK_ORDINARY: u32 = 4;
 
 /// Containers at once.
@@ -26,7 +27,8 @@ pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
     Ok(Bounds { least, most })
 }
 
-/// Hosts being opened or checked at once, while as many containers are allowed as can be.
+/// Hosts that wait for a container or are checked at once, while as many containers are allowed as can be, and those being opened as far as they are
+/// likely to.
 pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
     let checks_max = checks(values)?.most;
     values.parse("opens_max", |text| match text {
@@ -37,4 +39,9 @@ pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
             checks_max.saturating_mul(OPENS_PER_CHECK_MAX),
         ),
     })
+}
+
+/// Ways that the gateway has to hold and make at once: all of the places taken by hosts that hardly ever need one.
+pub(super) fn gateway_opens_max(values: &Values) -> Result<u32, ConfigError> {
+    Ok(opens_max(values)?.saturating_mul(OPENINGS_PER_PLACE))
 }

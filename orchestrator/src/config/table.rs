@@ -46,7 +46,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "opens_max",
         "",
-        "Hosts being resolved, dialled or checked at once, `checks_max` to eight times that; empty: four times; in proportion fewer while fewer containers are allowed. A dead host waits for time-outs and needs no container.",
+        "Hosts that answer and are checked or wait for it at once, `checks_max` to eight times that; empty: four times; in proportion fewer while fewer containers are allowed. A host that is still being resolved and dialled counts as much as those like it needed a container lately, a 32nd part at least and a living one wholly: dead hosts wait for time-outs and need none.",
     ),
     setting(
         "starts_per_second",

@@ -14,8 +14,11 @@ use crate::silence::NobodyLives;
 /// The rate is taken over this long.
 const RATE_OVER: Duration = Duration::from_secs(300);
 
-/// Ends that are remembered for the rate: over the dials that the gateway allows in that time.
-const ENDS_MAX: usize = 20_000;
+/// Ends within it are counted together.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Moments that are remembered for the rate: one for each second that it is taken over, and some that a clock which was set may add.
+const SECONDS_MAX: usize = 400;
 
 /// Shared between the loop and those who ask.
 #[derive(Debug)]
@@ -27,7 +30,14 @@ pub struct Live {
 #[derive(Debug)]
 struct Inner {
     state: LiveState,
-    ends: VecDeque<Timestamp>,
+    ends: VecDeque<Second>,
+}
+
+/// Checks that ended in one second.
+#[derive(Debug, Clone, Copy)]
+struct Second {
+    begins: Timestamp,
+    ends: u32,
 }
 
 /// The loop's state at one moment.
@@ -97,12 +107,15 @@ impl Live {
     pub fn state(&self, now: Timestamp) -> LiveState {
         let mut inner = self.lock();
         let since = now.minus(RATE_OVER);
-        inner.ends.retain(|end| *end >= since && *end <= now);
+        inner
+            .ends
+            .retain(|second| second.begins >= since && second.begins <= now);
         let running = now
             .since(Timestamp(inner.state.started_ms))
             .min(RATE_OVER)
             .max(Duration::from_secs(1));
-        let ended = u32::try_from(inner.ends.len()).unwrap_or(u32::MAX);
+        let ended = inner.ends.iter().map(|second| second.ends);
+        let ended = ended.fold(0, u32::saturating_add);
         inner.state.now_ms = now.0;
         inner.state.ended = self.meters.ended();
         inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
@@ -112,8 +125,18 @@ impl Live {
     /// A check ended, for the rate. What it ended in is counted by the meters.
     pub(super) fn count(&self, now: Timestamp) {
         let mut inner = self.lock();
-        inner.ends.push_back(now);
-        if inner.ends.len() > ENDS_MAX {
+        let recent = inner
+            .ends
+            .back_mut()
+            .filter(|second| now >= second.begins && now.since(second.begins) < SECOND);
+        match recent {
+            Some(second) => second.ends = second.ends.saturating_add(1),
+            None => inner.ends.push_back(Second {
+                begins: now,
+                ends: 1,
+            }),
+        }
+        if inner.ends.len() > SECONDS_MAX {
             inner.ends.pop_front();
         }
     }
@@ -145,5 +168,25 @@ impl Live {
         self.inner
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hundreds_of_ends_a_second_are_all_counted() {
+        let begin = Timestamp(1_700_000_000_000);
+        let live = Live::new(begin, Arc::default());
+        for end in 0..150_000 {
+            live.count(begin.plus(Duration::from_millis(end * 2)));
+        }
+        let now = begin.plus(Duration::from_secs(300));
+        let rate = live.state(now).checks_per_second;
+        assert!((rate - 500.0).abs() < 2.0, "{rate}");
+        assert!(live.lock().ends.len() <= SECONDS_MAX);
+        let later = live.state(now.plus(RATE_OVER * 2)).checks_per_second;
+        assert!(later.abs() < 1e-9, "{later}");
     }
 }

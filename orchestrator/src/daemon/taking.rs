@@ -15,12 +15,7 @@ impl Daemon {
         let (allowed, bounds) = self.tools.places.allowed();
         let most = in_proportion(self.config.opens_max, allowed, bounds.most);
         let most = self.outage.room(most);
-        let under_way = u32::try_from(self.checks.len()).unwrap_or(u32::MAX);
-        Room {
-            free: most.saturating_sub(under_way),
-            most,
-            under_way: self.under_way.counts(),
-        }
+        self.under_way.room(most)
     }
 
     /// ① Takes what is due and starts its checks.
@@ -82,11 +77,10 @@ impl Daemon {
         }
         let host = check.host.clone();
         let tools = self.tools.clone();
-        let counted = self.under_way.enter(taken.class);
+        // Goes with the task, however it ends.
+        let mut counted = self.under_way.enter(taken.class);
         let task = self.checks.spawn(async move {
-            // With the task, however it ends.
-            let _counted = counted;
-            let ended = check::run(&check, &tools).await;
+            let ended = check::run(&check, &mut counted, &tools).await;
             Finished {
                 record: Box::new(taken.record),
                 check,

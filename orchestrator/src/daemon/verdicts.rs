@@ -104,6 +104,9 @@ impl Daemon {
         if is_pace(why) {
             self.due.was_out_of_turn();
         }
+        if why == Deferral::DialPace {
+            self.due.ran_out_of_dials();
+        }
         if why == Deferral::Dns {
             self.silence.fail("dns", &[], now);
         }
