@@ -203,7 +203,7 @@ async fn fill(
     let mut records = Vec::new();
     for number in 0..arguments.hosts {
         let kind = Kind::of(number, arguments.named, arguments.silent);
-        let host = Host::parse(&kind.name(number))?;
+        let host = Host::parse(&kind.name())?;
         let long_ago = now.minus(LONG_AGO);
         let due = now.minus(Duration::from_millis((arguments.hosts - number).into()));
         records.push(Record {
