@@ -41,6 +41,9 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// A connection that nobody has answered by then is not answered: on loopback an answer takes microseconds.
 const UNANSWERED_AFTER: Duration = Duration::from_millis(500);
 
+/// Living hosts come due for so much longer, since the parts have to come up first.
+const START_SECONDS_MAX: u32 = 60;
+
 /// Between two looks at how many hosts are open.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -107,7 +110,7 @@ async fn main() -> Result<()> {
     let silence = Silence::keep().await?;
     let name_server = NameServer::start(LAB, silence.address).await?;
     refuses(names::refusing(1)).await?;
-    let crowd = arguments.living * (arguments.before + arguments.seconds);
+    let crowd = arguments.living * (START_SECONDS_MAX + arguments.before + arguments.seconds);
     let mut lab = start_lab(&arguments, path, crowd)?;
     lab.makes(&path.join("lab/names")).await?;
     lab.makes(&path.join("lab/ca.pem")).await?;
@@ -208,10 +211,14 @@ async fn fill(
         let due = now.minus(Duration::from_millis((arguments.hosts - number).into()));
         records.push(Record {
             state: State::Dead,
+            // It lived once: what never did is given up, and its row goes.
+            last_alive: Some(long_ago),
             last_checked: Some(now.minus(LONG_AGO / 12)),
             ..Record::discovered(host, long_ago, due)
         });
     }
+    store.writer().adopt(std::mem::take(&mut records)).await?;
+    // The dead took their time: nobody is late yet.
     let begins = self::now()?;
     let pause = Duration::from_secs(1) / arguments.living.max(1);
     let mut known = Vec::new();
