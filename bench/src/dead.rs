@@ -17,13 +17,14 @@ mod role;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use census::state::{Record, State};
 use census::time::Timestamp;
 use clap::Parser;
 use gateway::GatewayClient;
+use orchestrator::clock::{Clock as _, SystemClock};
 use protocol::Host;
 use rusqlite::{Connection, OpenFlags};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -128,13 +129,13 @@ async fn main() -> Result<()> {
         .listens_on(&path.join("sockets/launcher.sock"))
         .await?;
     let living = fill(&path.join("data/census.db"), &arguments, living).await?;
-    let begins = now()?;
+    let begins = SystemClock.now();
     let mut census = role("run")?;
     census.listens_on(&path.join("data/control.sock")).await?;
     let parts = Parts {
         gateway: GatewayClient::new(path.join("sockets/gateway.sock")),
-        gateway_pid: pid(&gateway)?,
-        census_pid: pid(&census)?,
+        gateway_pid: gateway.id()?,
+        census_pid: census.id()?,
         database: path.join("data/census.db"),
         living,
         begins,
@@ -202,7 +203,7 @@ async fn fill(
     living: Vec<Host>,
 ) -> Result<Vec<(Host, Timestamp)>> {
     let store = store::open(database)?;
-    let now = now()?;
+    let now = SystemClock.now();
     let mut records = Vec::new();
     for number in 0..arguments.hosts {
         let kind = Kind::of(number, arguments.named, arguments.silent);
@@ -219,7 +220,7 @@ async fn fill(
     }
     store.writer().adopt(std::mem::take(&mut records)).await?;
     // The dead took their time: nobody is late yet.
-    let begins = self::now()?;
+    let begins = SystemClock.now();
     let pause = Duration::from_secs(1) / arguments.living.max(1);
     let mut known = Vec::new();
     for (host, number) in living.into_iter().zip(0..) {
@@ -239,15 +240,6 @@ async fn fill(
     store.writer().adopt(records).await?;
     store.close();
     Ok(known)
-}
-
-fn now() -> Result<Timestamp> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    Ok(Timestamp(i64::try_from(since.as_millis())?))
-}
-
-fn pid(role: &Role) -> Result<u32> {
-    role.child.id().context("it has ended")
 }
 
 /// A command of `fedicensus`, with the settings of all roles.
@@ -348,7 +340,7 @@ impl Parts {
             |row| row.get(0),
         )?;
         Ok(Look {
-            at: now()?,
+            at: SystemClock.now(),
             dead,
             opens: status.opens_total,
             dials: status.dials_total,
@@ -359,9 +351,9 @@ impl Parts {
 
     /// Hosts that the gateway had open for `span`: on average, and the most.
     async fn open_meanwhile(&self, span: Duration) -> Result<(f64, u32)> {
-        let ends = now()?.plus(span);
+        let ends = SystemClock.now().plus(span);
         let (mut looks, mut sum, mut most) = (0_u32, 0_u32, 0);
-        while now()? < ends {
+        while SystemClock.now() < ends {
             let open = self.gateway.status().await?.open;
             looks += 1;
             sum += open;

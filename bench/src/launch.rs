@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 
 use crate::measure::{Cost, Start};
 use crate::median::median;
-use crate::processes::Processes;
+use crate::processes::{PARTS, Processes};
 
 /// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
 const INSTANCE: &str = "fedicensus-bench";
@@ -177,8 +177,10 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
         out,
         "| in flight | way | containers/s | / in use | CPU s each | / in use |\n|---|---|---|---|---|---|"
     )?;
-    // No process of its own but this one.
-    let nobodys = Processes::default();
+    let processes = Processes {
+        engine: processes::daemons(&arguments.engine).await?,
+        ..Processes::default()
+    };
     for in_flight in &arguments.in_flight {
         let mut costs: HashMap<Way, Vec<Cost>> = HashMap::new();
         // Once unmeasured.
@@ -186,7 +188,7 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
         bench.laps().clear();
         for _ in 0..arguments.runs {
             for way in &ways {
-                let start = Start::now(&nobodys)?;
+                let start = Start::now(&processes)?;
                 bench
                     .run(*way, arguments.containers, *in_flight, cells)
                     .await?;
@@ -209,6 +211,12 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
                 middle(*way, cpu) / middle(Way::InUse, cpu),
             )?;
         }
+        let in_use = costs.get(&Way::InUse).map_or(&[][..], Vec::as_slice);
+        writeln!(
+            out,
+            "| {in_flight} | in use, CPU s each | {} ||||",
+            by_part(in_use)
+        )?;
         let laps = bench.laps();
         let mut calls: Vec<_> = laps.iter().collect();
         calls.sort_by_key(|(call, _)| **call);
@@ -225,6 +233,21 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
         )?;
     }
     Ok(())
+}
+
+/// Where the processor's time went, in seconds a container, and how much of the machine nobody used.
+fn by_part(costs: &[Cost]) -> String {
+    let part = |part: usize| {
+        let of = costs.iter();
+        median(of.filter_map(|cost| cost.cpu_seconds_by_part.get(part).copied()))
+    };
+    let parts: Vec<String> = PARTS
+        .iter()
+        .enumerate()
+        .map(|(number, name)| format!("{name} {:.3}", part(number)))
+        .collect();
+    let idle = median(costs.iter().map(|cost| cost.idle)) * 100.0;
+    format!("{}; {idle:.0} % of the machine idle", parts.join(", "))
 }
 
 impl Bench {

@@ -213,7 +213,7 @@ async fn directly(
     in_flight: usize,
 ) -> Result<Cost> {
     let ready = direct
-        .prepare(hosts.to_vec().into_iter(), PEERS_EVERY)
+        .prepare(Vec::from(hosts).into_iter(), PEERS_EVERY)
         .await;
     let processes = stage.processes(None)?;
     let start = Start::now(&processes)?;

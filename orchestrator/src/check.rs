@@ -129,13 +129,7 @@ async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<End
     counted.was_opened(Needs::Place);
     let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    let place = async {
-        match counted.class() {
-            Class::Living => Some(tools.places.take().await),
-            Class::New | Class::Retry | Class::Dead => tools.places.take_unless_crowded().await,
-        }
-    };
-    let Ok(Some(place)) = timeout(PLACE_WITHIN, place).await else {
+    let Some(place) = place(counted.class(), tools).await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: PLACE_WITHIN,
@@ -187,6 +181,17 @@ async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<End
         witness: alive.then_some(witness),
         doubt,
     })
+}
+
+/// Waits for a place among the containers; none where none came free in time, or where a crowd of those who are not among the living waits already.
+async fn place(class: Class, tools: &Tools) -> Option<Place> {
+    let place = async {
+        match class {
+            Class::Living => Some(tools.places.take().await),
+            Class::New | Class::Retry | Class::Dead => tools.places.take_unless_crowded().await,
+        }
+    };
+    timeout(PLACE_WITHIN, place).await.ok().flatten()
 }
 
 /// Whether it is by the host itself that it was not opened, and not by our paces or our network.

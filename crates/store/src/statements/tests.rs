@@ -67,7 +67,6 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 
 /// Tables and indexes that a statement may write to.
 fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
-    let opened = format!("EXPLAIN {sql}");
     let mut statement = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
     let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
     let opened = statement
