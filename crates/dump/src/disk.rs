@@ -17,10 +17,10 @@ const FOLDER_MODE: u32 = 0o755;
 /// A file system, as far as a publication needs one.
 pub(crate) trait Disk {
     /// A file that is open for writing.
-    type File: Write;
+    type File: Write + Send;
 
     /// A file that is open for reading.
-    type Reader: Read;
+    type Reader: Read + Send;
 
     /// A file that rows are inserted into.
     type Table: Table;

@@ -4,15 +4,13 @@
 //! the index and its companions. Refused: a row out of order. Memory doesn't grow with the rows.
 //!
 //! Rows go into all formats at once, so that the database is read once and let go. What is made of whole files (hashes, companions) is made of the
-//! written ones, one after the other.
+//! written ones.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use crate::changes::ChangesFile;
-use crate::compress::{
-    self, BUFFER_BYTES, GZIP_END, Measure, Packer, Packing, ZSTD_END, each_piece,
-};
+use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing, ZSTD_END};
 use crate::csv::Csv;
 use crate::disk::Disk;
 use crate::error::DumpError;
@@ -22,6 +20,7 @@ use crate::index::{Entry, Index, SCHEMA_VERSION, media};
 use crate::instance::{Instance, Moment};
 use crate::ndjson::Ndjson;
 use crate::nodes::Nodes;
+use crate::packing::{self, Form, Job, Packed};
 use crate::schema::SCHEMAS;
 use crate::software::{Counter, SOFTWARE_PLACE};
 use crate::swap::{Swap, Turn};
@@ -232,13 +231,7 @@ impl<D: Disk> Draft<D> {
     /// Makes the companions and the index: no file joins the set any more.
     pub(crate) fn seal(mut self) -> Result<Sealed<D>, DumpError> {
         let mut files = std::mem::take(&mut self.told);
-        for plain in std::mem::take(&mut self.plain) {
-            let packed = self.pack(&plain)?;
-            // The list at the root is no file of the index's folder.
-            if plain.place != NODES_FILE {
-                files.extend(packed);
-            }
-        }
+        files.extend(self.pack()?);
         files.sort_by(|one, other| one.name.cmp(&other.name));
         let index = Index {
             schema_version: SCHEMA_VERSION,
@@ -266,69 +259,66 @@ impl<D: Disk> Draft<D> {
         Ok(sealed)
     }
 
-    /// Measures a file and makes its companions.
-    fn pack(&mut self, plain: &Plain) -> Result<Vec<Entry>, DumpError> {
-        let (mut from, bytes) = self.swap.open(&plain.place)?;
-        let mut packers = Vec::new();
-        let (gzip, zstd) = match plain.packing {
-            Packing::None => (false, false),
-            Packing::Gzip => (true, false),
-            Packing::GzipAndZstd => (true, true),
-        };
-        if zstd {
-            let place = format!("{}{ZSTD_END}", plain.place);
-            let file = self.swap.create(&place, Turn::Packed)?;
-            let packer = Packer::zstd(file, bytes)
-                .map_err(|source| self.swap.failed(&place, "writing", source))?;
-            packers.push((place, media::ZSTD, packer));
+    /// Measures all files and makes their companions: their entries in the index.
+    fn pack(&mut self) -> Result<Vec<Entry>, DumpError> {
+        let plains = std::mem::take(&mut self.plain);
+        let mut jobs = Vec::with_capacity(plains.len());
+        for plain in plains {
+            jobs.push(self.job(plain)?);
         }
-        if gzip {
-            let place = format!("{}{GZIP_END}", plain.place);
-            let file = self.swap.create(&place, Turn::Packed)?;
-            packers.push((place, media::GZIP, Packer::gzip(file)));
-        }
-        let measure = each_piece(&mut from, |piece| {
-            for (place, _media, packer) in &mut packers {
-                packer
-                    .write_all(piece)
-                    .map_err(|error| Trouble::At(place.clone(), error))?;
+        let packed = packing::pack(jobs)
+            .map_err(|failed| self.swap.failed(&failed.place, failed.doing, failed.source))?;
+        let mut entries = Vec::new();
+        for Packed {
+            place,
+            media,
+            measure,
+            companions,
+        } in packed
+        {
+            let mut of_this = vec![self.entry(&place, media, measure)];
+            for (place, form, file, measure) in companions {
+                self.swap.sync(&file, &place)?;
+                of_this.push(self.entry(&place, form.media(), measure));
             }
-            Ok(())
-        })
-        .map_err(|trouble| match trouble {
-            Trouble::At(place, source) => self.swap.failed(&place, "writing", source),
-            Trouble::Reading(source) => self.swap.failed(&plain.place, "reading back", source),
-        })?;
-        let entry = |place: &str, media: &str, measure| {
-            let name = place.strip_prefix(DATA_FOLDER).unwrap_or(place);
-            Entry::new(
-                name.trim_start_matches('/').to_owned(),
-                media,
-                measure,
-                self.made,
-            )
-        };
-        let mut entries = vec![entry(&plain.place, plain.media, measure)];
-        for (place, media, packer) in packers {
-            let (file, measure) = packer
-                .finish()
-                .map_err(|source| self.swap.failed(&place, "writing", source))?;
-            self.swap.sync(&file, &place)?;
-            entries.push(entry(&place, media, measure));
+            // The list at the root is no file of the index's folder.
+            if place != NODES_FILE {
+                entries.append(&mut of_this);
+            }
         }
         Ok(entries)
     }
-}
 
-/// What goes wrong while a file is read and its companions are written.
-enum Trouble {
-    Reading(io::Error),
-    At(String, io::Error),
-}
+    fn job(&mut self, plain: Plain) -> Result<Job<D::Reader, D::File>, DumpError> {
+        let (from, bytes) = self.swap.open(&plain.place)?;
+        let forms: &[(Form, &str)] = match plain.packing {
+            Packing::None => &[],
+            Packing::Gzip => &[(Form::Gzip, GZIP_END)],
+            Packing::GzipAndZstd => &[(Form::Zstd, ZSTD_END), (Form::Gzip, GZIP_END)],
+        };
+        let mut companions = Vec::with_capacity(forms.len());
+        for (form, end) in forms {
+            let place = format!("{}{end}", plain.place);
+            let file = self.swap.create(&place, Turn::Packed)?;
+            companions.push((place, *form, file));
+        }
+        Ok(Job {
+            place: plain.place,
+            media: plain.media,
+            from,
+            bytes,
+            companions,
+        })
+    }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::Reading(error)
+    fn entry(&self, place: &str, media: &str, measure: Measure) -> Entry {
+        let name = place.strip_prefix(DATA_FOLDER).unwrap_or(place);
+        Entry::new(
+            name.trim_start_matches('/').to_owned(),
+            media,
+            measure,
+            self.made,
+        )
     }
 }
 

@@ -19,6 +19,7 @@ mod index;
 pub mod instance;
 mod ndjson;
 mod nodes;
+mod packing;
 pub mod publication;
 pub mod rows;
 mod schema;

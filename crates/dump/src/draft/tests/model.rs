@@ -1,8 +1,7 @@
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use store::VersionCount;
 
@@ -36,7 +35,7 @@ struct Content {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct ModelDisk(Rc<RefCell<Model>>);
+pub(super) struct ModelDisk(Arc<Mutex<Model>>);
 
 #[derive(Debug)]
 pub(super) struct ModelFile {
@@ -62,24 +61,28 @@ pub(super) fn folder() -> &'static Path {
 }
 
 impl ModelDisk {
+    fn model(&self) -> MutexGuard<'_, Model> {
+        self.0.lock().unwrap()
+    }
+
     /// From its n-th call on it is out of order.
     pub(super) fn fail_at(&self, at: u32, fails: Fails) {
-        let mut model = self.0.borrow_mut();
+        let mut model = self.model();
         model.calls = 0;
         model.fails_at = Some((at, fails));
     }
 
     /// From now on nothing fails.
     pub(super) fn mend(&self) {
-        self.0.borrow_mut().fails_at = None;
+        self.model().fails_at = None;
     }
 
     pub(super) fn calls(&self) -> u32 {
-        self.0.borrow().calls
+        self.model().calls
     }
 
     fn call(&self) -> io::Result<()> {
-        let mut model = self.0.borrow_mut();
+        let mut model = self.model();
         model.calls += 1;
         let failed = |number| Err(io::Error::from_raw_os_error(number));
         match model.fails_at {
@@ -90,7 +93,7 @@ impl ModelDisk {
     }
 
     fn change(&self, path: &Path, content: Option<usize>) {
-        let mut model = self.0.borrow_mut();
+        let mut model = self.model();
         match content {
             Some(content) => model.names.insert(path.to_owned(), content),
             None => model.names.remove(path),
@@ -100,7 +103,7 @@ impl ModelDisk {
 
     /// What readers see while the machine runs: the files by their places, and how many are hidden.
     pub(super) fn live(&self) -> (BTreeMap<String, Vec<u8>>, usize) {
-        let model = self.0.borrow();
+        let model = self.model();
         let mut files = BTreeMap::new();
         for (path, content) in &model.names {
             let place = path.strip_prefix(folder()).unwrap().to_str().unwrap();
@@ -115,7 +118,7 @@ impl ModelDisk {
     /// The disks that a power cut could leave: one for each number of changes of names that reached the disk, of all folders in their order, and of each
     /// folder while nothing of the others did.
     pub(super) fn after_power_cut(&self) -> Vec<Self> {
-        let model = self.0.borrow();
+        let model = self.model();
         let changes = &model.unsynced_changes;
         let folders: BTreeSet<_> = changes.iter().map(|(path, _)| path.parent()).collect();
         let mut outcomes = vec![model.synced_names.clone()];
@@ -140,7 +143,7 @@ impl ModelDisk {
         outcomes
             .into_iter()
             .map(|names| {
-                Self(Rc::new(RefCell::new(Model {
+                Self(Arc::new(Mutex::new(Model {
                     contents: contents(),
                     synced_names: names.clone(),
                     names,
@@ -163,7 +166,7 @@ impl Disk for ModelDisk {
     fn create(&self, path: &Path) -> io::Result<ModelFile> {
         self.call()?;
         let content = {
-            let mut model = self.0.borrow_mut();
+            let mut model = self.model();
             model.contents.push(Content::default());
             model.contents.len() - 1
         };
@@ -186,7 +189,7 @@ impl Disk for ModelDisk {
 
     fn open(&self, path: &Path) -> io::Result<(ModelReader, u64)> {
         self.call()?;
-        let model = self.0.borrow();
+        let model = self.model();
         let content = model.names[path];
         let bytes = u64::try_from(model.contents[content].live.len()).unwrap();
         let disk = self.clone();
@@ -202,14 +205,14 @@ impl Disk for ModelDisk {
 
     fn sync_file(&self, file: &ModelFile) -> io::Result<()> {
         self.call()?;
-        let content = &mut self.0.borrow_mut().contents[file.content];
+        let content = &mut self.model().contents[file.content];
         content.synced = content.live.clone();
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.call()?;
-        let content = self.0.borrow().names[from];
+        let content = self.model().names[from];
         self.change(to, Some(content));
         self.change(from, None);
         Ok(())
@@ -217,7 +220,7 @@ impl Disk for ModelDisk {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.call()?;
-        let mut model = self.0.borrow_mut();
+        let mut model = self.model();
         let changes = std::mem::take(&mut model.unsynced_changes);
         for (path, content) in changes {
             if path.parent() != Some(folder) {
@@ -239,7 +242,7 @@ impl Disk for ModelDisk {
 
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
         self.call()?;
-        let model = self.0.borrow();
+        let model = self.model();
         let here = model
             .names
             .keys()
@@ -260,7 +263,7 @@ impl Write for ModelFile {
         } else {
             bytes.len()
         };
-        self.disk.0.borrow_mut().contents[self.content]
+        self.disk.model().contents[self.content]
             .live
             .extend_from_slice(&bytes[..taken]);
         Ok(taken)
@@ -274,7 +277,7 @@ impl Write for ModelFile {
 impl io::Read for ModelReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.disk.call()?;
-        let model = self.disk.0.borrow();
+        let model = self.disk.model();
         let left = &model.contents[self.content].live[self.at..];
         let count = left.len().min(buffer.len());
         buffer[..count].copy_from_slice(&left[..count]);

@@ -1,0 +1,263 @@
+//! Files measured, and their compressed companions made of them, several at a time.
+//!
+//! In: files to read, and those to write. Out: sizes and hashes of all of them; the written ones, not yet synced. Refused: nothing. Memory is a
+//! buffer for each of them and what compression takes, whatever their length.
+
+use std::io::{self, Read, Write};
+use std::sync::{Mutex, PoisonError};
+
+use crate::compress::{Measure, Packer, each_piece};
+use crate::index::media;
+
+/// Files that are packed at once: packing is a third of the work of a publication, and the other half of a machine of two processors has checks to make.
+const AT_ONCE: usize = 2;
+
+/// Bytes of all files together for which it is worth a thread: as much is packed within some hundredths of a second.
+const WORTH_A_THREAD: u64 = 1024 * 1024;
+
+/// A form that companions have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Gzip,
+    Zstd,
+}
+
+impl Form {
+    pub(crate) fn media(self) -> &'static str {
+        match self {
+            Self::Gzip => media::GZIP,
+            Self::Zstd => media::ZSTD,
+        }
+    }
+}
+
+/// A file to be packed.
+pub(crate) struct Job<R, F> {
+    /// Its place, by which errors name it.
+    pub(crate) place: String,
+    pub(crate) media: &'static str,
+    pub(crate) from: R,
+    pub(crate) bytes: u64,
+    /// Companions' places and empty files.
+    pub(crate) companions: Vec<(String, Form, F)>,
+}
+
+/// A file that was packed.
+#[derive(Debug)]
+pub(crate) struct Packed<F> {
+    pub(crate) place: String,
+    pub(crate) media: &'static str,
+    pub(crate) measure: Measure,
+    pub(crate) companions: Vec<(String, Form, F, Measure)>,
+}
+
+/// What failed: the place, what was being done with it, and why.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) place: String,
+    pub(crate) doing: &'static str,
+    pub(crate) source: io::Error,
+}
+
+/// Packs all of them, in no order. After a failure no further one is begun.
+pub(crate) fn pack<R, F>(mut jobs: Vec<Job<R, F>>) -> Result<Vec<Packed<F>>, Failed>
+where
+    R: Read + Send,
+    F: Write + Send,
+{
+    let bytes = jobs
+        .iter()
+        .fold(0, |sum: u64, job| sum.saturating_add(job.bytes));
+    let helpers = if bytes < WORTH_A_THREAD {
+        0
+    } else {
+        AT_ONCE - 1
+    };
+    // The longest first, from the end, so that no thread is left with it in the end.
+    jobs.sort_by_key(|job| job.bytes);
+    let queue = Mutex::new(jobs);
+    let mut packed = Vec::new();
+    std::thread::scope(|scope| -> Result<(), Failed> {
+        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(|| work(&queue))).collect();
+        let mut outcomes = vec![work(&queue)];
+        for helper in helpers {
+            let outcome = helper.join();
+            outcomes.push(outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        for outcome in outcomes {
+            packed.extend(outcome?);
+        }
+        Ok(())
+    })?;
+    Ok(packed)
+}
+
+fn work<R: Read, F: Write>(queue: &Mutex<Vec<Job<R, F>>>) -> Result<Vec<Packed<F>>, Failed> {
+    let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut packed = Vec::new();
+    loop {
+        let next = lock().pop();
+        let Some(job) = next else {
+            return Ok(packed);
+        };
+        match run(job) {
+            Ok(done) => packed.push(done),
+            Err(failed) => {
+                lock().clear();
+                return Err(failed);
+            }
+        }
+    }
+}
+
+fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
+    let Job {
+        place,
+        media,
+        mut from,
+        bytes,
+        companions,
+    } = job;
+    let failed = |place: &str, doing| {
+        let place = place.to_owned();
+        move |source| Failed {
+            place,
+            doing,
+            source,
+        }
+    };
+    let mut packers = Vec::with_capacity(companions.len());
+    for (place, form, file) in companions {
+        let packer = match form {
+            Form::Gzip => Packer::gzip(file),
+            Form::Zstd => Packer::zstd(file, bytes).map_err(failed(&place, "writing"))?,
+        };
+        packers.push((place, form, packer));
+    }
+    let measure = each_piece(&mut from, |piece| {
+        for (place, _form, packer) in &mut packers {
+            packer
+                .write_all(piece)
+                .map_err(|error| Trouble::At(place.clone(), error))?;
+        }
+        Ok(())
+    })
+    .map_err(|trouble| match trouble {
+        Trouble::At(at, source) => failed(&at, "writing")(source),
+        Trouble::Reading(source) => failed(&place, "reading back")(source),
+    })?;
+    let mut companions = Vec::with_capacity(packers.len());
+    for (place, form, packer) in packers {
+        let (file, measure) = packer.finish().map_err(failed(&place, "writing"))?;
+        companions.push((place, form, file, measure));
+    }
+    Ok(Packed {
+        place,
+        media,
+        measure,
+        companions,
+    })
+}
+
+/// What goes wrong while a file is read and its companions are written.
+enum Trouble {
+    Reading(io::Error),
+    At(String, io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Reading(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that takes so many bytes.
+    #[derive(Debug)]
+    struct Small {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.bytes.len() + bytes.len() > self.room {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+            self.bytes.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Files of which the n-th has n times as many lines, and so little room for the companions of one of them.
+    fn jobs(lines: u32, room: impl Fn(u32) -> usize) -> Vec<Job<io::Cursor<Vec<u8>>, Small>> {
+        let job = |number: u32| {
+            let text: String = (0..number * lines)
+                .map(|line| format!("{number} {line}\n"))
+                .collect();
+            let file = |end: &str| {
+                let bytes = Vec::new();
+                let room = room(number);
+                (format!("{number}{end}"), Small { bytes, room })
+            };
+            let (gzip, zstd) = (file(".gz"), file(".zst"));
+            Job {
+                place: number.to_string(),
+                media: "text/plain",
+                bytes: u64::try_from(text.len()).unwrap(),
+                from: io::Cursor::new(text.into_bytes()),
+                companions: vec![(zstd.0, Form::Zstd, zstd.1), (gzip.0, Form::Gzip, gzip.1)],
+            }
+        };
+        (1..=6).map(job).collect()
+    }
+
+    #[test]
+    fn many_at_a_time_give_the_bytes_that_one_after_the_other_gives() {
+        let sorted = |mut packed: Vec<Packed<Small>>| {
+            packed.sort_by(|one, other| one.place.cmp(&other.place));
+            let bytes = |packed: Packed<Small>| {
+                let companions = packed.companions.into_iter();
+                let companions =
+                    companions.map(|(place, _, file, measure)| (place, file.bytes, measure.sha256));
+                (
+                    packed.place,
+                    packed.measure.sha256,
+                    companions.collect::<Vec<_>>(),
+                )
+            };
+            packed.into_iter().map(bytes).collect::<Vec<_>>()
+        };
+        let lines = 10_000;
+        let all: u64 = jobs(lines, |_| usize::MAX)
+            .iter()
+            .map(|job| job.bytes)
+            .sum();
+        assert!(all > WORTH_A_THREAD, "{all}");
+        let together = sorted(pack(jobs(lines, |_| usize::MAX)).unwrap());
+        let queue = Mutex::new(jobs(lines, |_| usize::MAX));
+        assert_eq!(together.len(), 6);
+        assert!(together == sorted(work(&queue).unwrap()));
+    }
+
+    #[test]
+    fn of_those_that_fail_one_is_named_and_nothing_is_given() {
+        for lines in [10, 10_000] {
+            let failed = pack(jobs(
+                lines,
+                |number| if number == 4 { 20 } else { usize::MAX },
+            ));
+            let failed = failed.unwrap_err();
+            assert!(failed.place.starts_with("4."), "{failed:?}");
+            assert_eq!(failed.doing, "writing");
+            assert_eq!(failed.source.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+}
