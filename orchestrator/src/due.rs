@@ -262,14 +262,19 @@ mod tests {
         assert!(again.is_err(), "and it is said");
     }
 
-    #[tokio::test]
-    async fn no_more_is_taken_than_the_rate_allows_and_the_rest_is_looked_for_soon() {
+    async fn fifty_that_are_due() -> (tempfile::TempDir, Store, Tools) {
         let directory = tempfile::tempdir().unwrap();
         let store = store::open(&directory.path().join("census.db")).unwrap();
         let tools = tools(&store);
         let hosts = (0..50).map(|n| Host::parse(&format!("n{n}.example.org")).unwrap());
         let now = tools.now();
         tools.writer.add_now(hosts.collect(), now).await.unwrap();
+        (directory, store, tools)
+    }
+
+    #[tokio::test]
+    async fn no_more_is_taken_than_the_rate_allows_and_the_rest_is_looked_for_soon() {
+        let (_directory, store, tools) = fifty_that_are_due().await;
         let mut due = Due::new(1);
         let room = Room::empty(40);
         assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 1);
@@ -284,12 +289,8 @@ mod tests {
     /// Else each check that ends would be followed by a transaction of its own for the next.
     #[tokio::test]
     async fn what_comes_to_have_room_within_a_portions_time_is_taken_in_one_write() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = store::open(&directory.path().join("census.db")).unwrap();
-        let tools = tools(&store);
-        let hosts = (0..50).map(|n| Host::parse(&format!("n{n}.example.org")).unwrap());
+        let (_directory, store, tools) = fifty_that_are_due().await;
         let now = tools.now();
-        tools.writer.add_now(hosts.collect(), now).await.unwrap();
         let mut due = Due::new(1000);
         let room = Room::empty(3);
         assert_eq!(due.take(room, &tools, &store).await.unwrap().len(), 3);
