@@ -81,7 +81,9 @@ impl Moment {
 
     /// The day that it lies in, in UTC: `2026-11-22`.
     pub fn day(self) -> String {
-        self.0.strftime("%Y-%m-%d").to_string()
+        let mut text = self.to_string();
+        text.truncate("2026-11-22".len());
+        text
     }
 
     /// Seconds since 1970.
@@ -92,7 +94,8 @@ impl Moment {
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").fmt(f)
+        // Whole seconds, so that there is no fraction.
+        self.0.fmt(f)
     }
 }
 

@@ -44,6 +44,34 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
+/// Where a column stands among [`columns`]. Looked up by its name in each row, as SQLite offers it, it would cost more than what is in it.
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "before it runs"
+)]
+const fn at(column: &str) -> usize {
+    let (columns, column) = (columns!().as_bytes(), column.as_bytes());
+    let (mut place, mut start, mut end) = (0, 0, 0);
+    while end < columns.len() {
+        end += 1;
+        if end == columns.len() || columns[end] == b',' {
+            let mut same = 0;
+            while same < column.len() && start + same < end && columns[start + same] == column[same]
+            {
+                same += 1;
+            }
+            if same == column.len() && start + same == end {
+                return place;
+            }
+            place += 1;
+            start = end + ", ".len();
+        }
+    }
+    panic!("no column of that name")
+}
+
 pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE name = ?1");
 
 pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, \
@@ -234,32 +262,39 @@ impl<'s> StateColumns<'s> {
 
 /// Reads a row of all columns.
 pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
-    let id = row.get("id")?;
-    let host = host(row, id, "name")?.ok_or(StoreError::BadRow { id, column: "name" })?;
+    let id = row.get(const { at("id") })?;
+    let bad = |column| StoreError::BadRow { id, column };
+    let host = host(row, const { at("name") })?.ok_or_else(|| bad("name"))?;
     let record = Record {
         host,
         state: state(row, id)?,
-        since: Timestamp(row.get("since")?),
-        hidden: row.get("hidden")?,
-        refuses: row.get("refuses")?,
-        software: row.get("software")?,
-        version: row.get("version")?,
-        first_seen: Timestamp(row.get("first_seen")?),
-        last_alive: row.get::<_, Option<i64>>("last_alive")?.map(Timestamp),
-        last_checked: row.get::<_, Option<i64>>("last_checked")?.map(Timestamp),
-        due: row.get::<_, Option<i64>>("due")?.map(Timestamp),
-        doublings: row.get("doublings")?,
-        alive_count: row.get("alive_count")?,
+        since: Timestamp(row.get(const { at("since") })?),
+        hidden: row.get(const { at("hidden") })?,
+        refuses: row.get(const { at("refuses") })?,
+        software: row.get(const { at("software") })?,
+        version: row.get(const { at("version") })?,
+        first_seen: Timestamp(row.get(const { at("first_seen") })?),
+        last_alive: row
+            .get::<_, Option<i64>>(const { at("last_alive") })?
+            .map(Timestamp),
+        last_checked: row
+            .get::<_, Option<i64>>(const { at("last_checked") })?
+            .map(Timestamp),
+        due: row
+            .get::<_, Option<i64>>(const { at("due") })?
+            .map(Timestamp),
+        doublings: row.get(const { at("doublings") })?,
+        alive_count: row.get(const { at("alive_count") })?,
     };
     Ok(HostRow {
         id,
         record,
-        in_flight: row.get("in_flight")?,
-        interruptions: row.get("interruptions")?,
-        faults: row.get("faults")?,
-        last_note: row.get("last_note")?,
-        group_id: row.get("group_id")?,
-        place: if row.get("held_back")? {
+        in_flight: row.get(const { at("in_flight") })?,
+        interruptions: row.get(const { at("interruptions") })?,
+        faults: row.get(const { at("faults") })?,
+        last_note: row.get(const { at("last_note") })?,
+        group_id: row.get(const { at("group_id") })?,
+        place: if row.get(const { at("held_back") })? {
             Place::HeldBack
         } else {
             Place::Own
@@ -269,24 +304,23 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
 
 fn state(row: &Row<'_>, id: i64) -> Result<State, StoreError> {
     let bad = |column| StoreError::BadRow { id, column };
-    let word: String = row.get("state")?;
-    let state = match word.as_str() {
+    let state = match text(row, const { at("state") })?.unwrap_or_default() {
         "discovered" => State::Discovered,
         "alive" => State::Alive,
         "dying" => State::Dying {
             before: before(row, id)?,
-            count: row.get("count")?,
-            gone: row.get("gone")?,
-            gone_last: row.get("gone_last")?,
+            count: row.get(const { at("count") })?,
+            gone: row.get(const { at("gone") })?,
+            gone_last: row.get(const { at("gone_last") })?,
         },
         "dead" => State::Dead,
         "moving" => State::Moving {
             before: before(row, id)?,
-            count: row.get("count")?,
-            target: host(row, id, "target")?.ok_or_else(|| bad("target"))?,
+            count: row.get(const { at("count") })?,
+            target: host(row, const { at("target") })?.ok_or_else(|| bad("target"))?,
         },
         "moved" => State::Moved {
-            target: host(row, id, "target")?.ok_or_else(|| bad("target"))?,
+            target: host(row, const { at("target") })?.ok_or_else(|| bad("target"))?,
         },
         "opted_out" => State::OptedOut {
             by: opted_out_by(row, id)?,
@@ -300,38 +334,41 @@ fn state(row: &Row<'_>, id: i64) -> Result<State, StoreError> {
 }
 
 fn before(row: &Row<'_>, id: i64) -> Result<Before, StoreError> {
-    let column = "state_before";
-    match row.get::<_, Option<String>>(column)?.as_deref() {
+    const COLUMN: &str = "state_before";
+    match text(row, const { at(COLUMN) })? {
         Some("discovered") => Ok(Before::Discovered),
         Some("alive") => Ok(Before::Alive),
         Some("dead") => Ok(Before::Dead),
         Some("moved") => Ok(Before::Moved),
-        Some(_) | None => Err(StoreError::BadRow { id, column }),
+        Some(_) | None => Err(StoreError::BadRow { id, column: COLUMN }),
     }
 }
 
 fn opted_out_by(row: &Row<'_>, id: i64) -> Result<OptedOutBy, StoreError> {
-    let column = "opted_out_by";
-    match row.get::<_, Option<String>>(column)?.as_deref() {
+    const COLUMN: &str = "opted_out_by";
+    match text(row, const { at(COLUMN) })? {
         Some("robots") => Ok(OptedOutBy::Robots),
         Some("owner") => Ok(OptedOutBy::Owner),
         Some("moderator") => Ok(OptedOutBy::Moderator),
-        Some(_) | None => Err(StoreError::BadRow { id, column }),
+        Some(_) | None => Err(StoreError::BadRow { id, column: COLUMN }),
     }
 }
 
 fn parked_why(row: &Row<'_>, id: i64) -> Result<ParkedWhy, StoreError> {
-    let column = "parked_why";
-    match row.get::<_, Option<String>>(column)?.as_deref() {
+    const COLUMN: &str = "parked_why";
+    match text(row, const { at(COLUMN) })? {
         Some("invalid_name") => Ok(ParkedWhy::InvalidName),
         Some("moderator") => Ok(ParkedWhy::Moderator),
-        Some(_) | None => Err(StoreError::BadRow { id, column }),
+        Some(_) | None => Err(StoreError::BadRow { id, column: COLUMN }),
     }
 }
 
-/// A column that holds a host name; names that were valid once and no longer are count as bad.
-fn host(row: &Row<'_>, id: i64, column: &'static str) -> Result<Option<Host>, StoreError> {
-    row.get::<_, Option<String>>(column)?
-        .map(|name| Host::parse(&name).map_err(|_not_a_name| StoreError::BadRow { id, column }))
-        .transpose()
+/// A column that holds a host name; nothing for one that was valid once and is no longer.
+fn host(row: &Row<'_>, at: usize) -> Result<Option<Host>, StoreError> {
+    Ok(text(row, at)?.and_then(|name| Host::parse(name).ok()))
+}
+
+fn text<'r>(row: &'r Row<'_>, at: usize) -> Result<Option<&'r str>, StoreError> {
+    let text = row.get_ref(at)?.as_str_or_null();
+    Ok(text.map_err(rusqlite::Error::from)?)
 }
