@@ -304,6 +304,7 @@ fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;
+    keep_plans(&connection)?;
     // Else closing one that is refused would move its log into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
@@ -335,7 +336,15 @@ fn read_only(path: &Path, busy_wait: Duration) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise whatever has `LIMIT ?` is compiled anew whenever another
+/// value is bound, which takes longer than to look one row up; and its plan is another one than what tests see.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 fn explain(path: &Path, error: rusqlite::Error) -> OpenError {

@@ -1,4 +1,4 @@
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 use tempfile::TempDir;
 
 use super::*;
@@ -142,4 +142,27 @@ fn a_database_that_is_moved_or_replaced_while_open_is_missed() {
     );
     std::fs::rename(&away, &path).unwrap();
     store.is_in_place().unwrap();
+}
+
+/// Two values for each `?`, of which SQLite would make two plans.
+#[test]
+fn no_statement_is_compiled_anew_because_another_value_is_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    let reader = store.reader().unwrap();
+    let writer = read_write(&path(&dir), Tuning::default()).unwrap();
+    for connection in [reader.connection(), &writer] {
+        for sql in statements::ALL
+            .iter()
+            .filter(|sql| sql.starts_with("SELECT "))
+        {
+            let mut statement = connection.prepare(sql).unwrap();
+            for value in [1, 2, 3] {
+                let values = vec![value; statement.parameter_count()];
+                let mut rows = statement.query(rusqlite::params_from_iter(values)).unwrap();
+                while rows.next().unwrap().is_some() {}
+            }
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+        }
+    }
 }
