@@ -148,6 +148,7 @@ async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<Strin
             calendar: Calendar::REAL,
             deny: &none,
             force: dump::Force::No,
+            stop: &dump::Stop::default(),
         };
         let round = Round {
             publisher: &publisher,

@@ -16,7 +16,7 @@ use census::state::{Record, State};
 use census::time::{Calendar, Timestamp};
 use dump::feed::About;
 use dump::sign::keys::KeyError;
-use dump::{DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError};
+use dump::{DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError, Stop};
 use protocol::Host;
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
@@ -78,6 +78,8 @@ pub struct Occasion<'a> {
     pub deny: &'a DomainList,
     /// Whether a list goes out that lost too many names.
     pub force: Force,
+    /// Whether it is to end before it is published.
+    pub stop: &'a Stop,
 }
 
 /// A list that is out.
@@ -104,7 +106,8 @@ impl Publisher {
             let mut failed = None;
             let read = reader.listed(occasion.now, occasion.calendar, |listed| {
                 if failed.is_none() && occasion.deny.covers_text(listed.host).is_none() {
-                    failed = public(listed).and_then(|instance| row(&instance).err());
+                    let stopped = occasion.stop.check().err();
+                    failed = stopped.or_else(|| row(&public(listed)?).err());
                 }
             });
             match failed {
@@ -146,6 +149,7 @@ impl Dump<'_> {
         } = self.publisher;
         let (about, witness) = (self.about(), self.witness());
         let changes = changes::stage(&mut draft, public_dir, &about, &witness)?;
+        draft.stops_with(witness.stop);
         let mut sealed = draft.seal()?;
         let keys = signature::attach(&mut sealed, data_dir, moment(witness.now))?;
         changes.publish().map_err(PublishError::Half)?;
@@ -171,6 +175,7 @@ impl Dump<'_> {
             now,
             calendar,
             deny,
+            stop,
             ..
         } = self.occasion;
         changes::Witness {
@@ -178,6 +183,7 @@ impl Dump<'_> {
             deny,
             now,
             calendar,
+            stop,
         }
     }
 
@@ -232,6 +238,7 @@ impl Dump<'_> {
 
     /// The row, if it stays. One that the disk has damaged names nobody whom anybody could look up, and goes.
     fn kept(&self, row: Result<Instance, RowError>) -> Result<Option<Instance>, PublishError> {
+        self.occasion.stop.check()?;
         match row {
             Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
             Err(RowError::Damaged { .. }) => Ok(None),

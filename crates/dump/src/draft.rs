@@ -20,9 +20,10 @@ use crate::index::{Entry, Index, SCHEMA_VERSION, media};
 use crate::instance::{Instance, Moment};
 use crate::ndjson::Ndjson;
 use crate::nodes::Nodes;
-use crate::packing::{self, Form, Job, Packed};
+use crate::packing::{self, Failed, Form, Job, Packed};
 use crate::schema::SCHEMAS;
 use crate::software::{Counter, SOFTWARE_PLACE};
+use crate::stop::Stop;
 use crate::swap::{Swap, Turn};
 use crate::table::Table;
 use crate::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
@@ -77,6 +78,7 @@ pub(crate) struct Draft<D: Disk> {
     plain: Vec<Plain>,
     /// Entries of the index for files that another swap publishes.
     told: Vec<Entry>,
+    stop: Stop,
 }
 
 impl<D: Disk> Draft<D> {
@@ -94,6 +96,7 @@ impl<D: Disk> Draft<D> {
             instances: 0,
             plain: Vec::new(),
             told: Vec::new(),
+            stop: Stop::default(),
         };
         draft.swap.make_folder(DATA_FOLDER)?;
         draft.swap.make_folder(SCHEMA_FOLDER)?;
@@ -115,6 +118,10 @@ impl<D: Disk> Draft<D> {
 
     pub(crate) fn rows_were_read(&mut self, at: Moment) {
         self.rows_read = at;
+    }
+
+    pub(crate) fn stops_with(&mut self, stop: &Stop) {
+        self.stop = stop.clone();
     }
 
     pub(crate) fn swap(&self) -> &Swap<D> {
@@ -266,8 +273,14 @@ impl<D: Disk> Draft<D> {
         for plain in plains {
             jobs.push(self.job(plain)?);
         }
-        let packed = packing::pack(jobs)
-            .map_err(|failed| self.swap.failed(&failed.place, failed.doing, failed.source))?;
+        let packed = packing::pack(jobs, &self.stop).map_err(|failed| match failed {
+            Failed::At {
+                place,
+                doing,
+                source,
+            } => self.swap.failed(&place, doing, source),
+            Failed::Stopped(error) => error,
+        })?;
         let mut entries = Vec::new();
         for Packed {
             place,

@@ -25,6 +25,7 @@ pub mod rows;
 mod schema;
 pub mod sign;
 mod software;
+pub mod stop;
 mod swap;
 mod table;
 pub mod text;
@@ -39,4 +40,5 @@ pub use publication::{
     write,
 };
 pub use rows::{RowError, Rows, standing_rows, standing_rows_read};
+pub use stop::Stop;
 pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};

@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::compress::{Measure, Packer, each_piece};
+use crate::error::DumpError;
 use crate::index::media;
+use crate::stop::Stop;
 
 /// Files that are packed at once: packing is a third of the work of a publication, and the other half of a machine of two processors has checks to make.
 const AT_ONCE: usize = 2;
@@ -51,16 +53,21 @@ pub(crate) struct Packed<F> {
     pub(crate) companions: Vec<(String, Form, F, Measure)>,
 }
 
-/// What failed: the place, what was being done with it, and why.
+/// Why not all of them are packed.
 #[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) place: String,
-    pub(crate) doing: &'static str,
-    pub(crate) source: io::Error,
+pub(crate) enum Failed {
+    /// The place, what was being done with it, and why that failed.
+    At {
+        place: String,
+        doing: &'static str,
+        source: io::Error,
+    },
+    /// It was to stop.
+    Stopped(DumpError),
 }
 
 /// Packs all of them, in no order. After a failure no further one is begun.
-pub(crate) fn pack<R, F>(mut jobs: Vec<Job<R, F>>) -> Result<Vec<Packed<F>>, Failed>
+pub(crate) fn pack<R, F>(mut jobs: Vec<Job<R, F>>, stop: &Stop) -> Result<Vec<Packed<F>>, Failed>
 where
     R: Read + Send,
     F: Write + Send,
@@ -78,8 +85,10 @@ where
     let queue = Mutex::new(jobs);
     let mut packed = Vec::new();
     std::thread::scope(|scope| -> Result<(), Failed> {
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(|| work(&queue))).collect();
-        let mut outcomes = vec![work(&queue)];
+        let helpers: Vec<_> = (0..helpers)
+            .map(|_| scope.spawn(|| work(&queue, stop)))
+            .collect();
+        let mut outcomes = vec![work(&queue, stop)];
         for helper in helpers {
             let outcome = helper.join();
             outcomes.push(outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -92,7 +101,10 @@ where
     Ok(packed)
 }
 
-fn work<R: Read, F: Write>(queue: &Mutex<Vec<Job<R, F>>>) -> Result<Vec<Packed<F>>, Failed> {
+fn work<R: Read, F: Write>(
+    queue: &Mutex<Vec<Job<R, F>>>,
+    stop: &Stop,
+) -> Result<Vec<Packed<F>>, Failed> {
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let mut packed = Vec::new();
     loop {
@@ -100,7 +112,7 @@ fn work<R: Read, F: Write>(queue: &Mutex<Vec<Job<R, F>>>) -> Result<Vec<Packed<F
         let Some(job) = next else {
             return Ok(packed);
         };
-        match run(job) {
+        match run(job, stop) {
             Ok(done) => packed.push(done),
             Err(failed) => {
                 lock().clear();
@@ -110,7 +122,7 @@ fn work<R: Read, F: Write>(queue: &Mutex<Vec<Job<R, F>>>) -> Result<Vec<Packed<F
     }
 }
 
-fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
+fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Failed> {
     let Job {
         place,
         media,
@@ -120,7 +132,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
     } = job;
     let failed = |place: &str, doing| {
         let place = place.to_owned();
-        move |source| Failed {
+        move |source| Failed::At {
             place,
             doing,
             source,
@@ -135,6 +147,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
         packers.push((place, form, packer));
     }
     let measure = each_piece(&mut from, |piece| {
+        stop.check().map_err(Trouble::Stopped)?;
         for (place, _form, packer) in &mut packers {
             packer
                 .write_all(piece)
@@ -145,6 +158,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
     .map_err(|trouble| match trouble {
         Trouble::At(at, source) => failed(&at, "writing")(source),
         Trouble::Reading(source) => failed(&place, "reading back")(source),
+        Trouble::Stopped(error) => Failed::Stopped(error),
     })?;
     let mut companions = Vec::with_capacity(packers.len());
     for (place, form, packer) in packers {
@@ -163,6 +177,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>) -> Result<Packed<F>, Failed> {
 enum Trouble {
     Reading(io::Error),
     At(String, io::Error),
+    Stopped(DumpError),
 }
 
 impl From<io::Error> for Trouble {
@@ -241,23 +256,37 @@ mod tests {
             .map(|job| job.bytes)
             .sum();
         assert!(all > WORTH_A_THREAD, "{all}");
-        let together = sorted(pack(jobs(lines, |_| usize::MAX)).unwrap());
+        let together = sorted(pack(jobs(lines, |_| usize::MAX), &Stop::default()).unwrap());
         let queue = Mutex::new(jobs(lines, |_| usize::MAX));
         assert_eq!(together.len(), 6);
-        assert!(together == sorted(work(&queue).unwrap()));
+        assert!(together == sorted(work(&queue, &Stop::default()).unwrap()));
     }
 
     #[test]
     fn of_those_that_fail_one_is_named_and_nothing_is_given() {
         for lines in [10, 10_000] {
-            let failed = pack(jobs(
-                lines,
-                |number| if number == 4 { 20 } else { usize::MAX },
-            ));
-            let failed = failed.unwrap_err();
-            assert!(failed.place.starts_with("4."), "{failed:?}");
-            assert_eq!(failed.doing, "writing");
-            assert_eq!(failed.source.kind(), io::ErrorKind::StorageFull);
+            let jobs = jobs(lines, |number| if number == 4 { 20 } else { usize::MAX });
+            let Err(Failed::At {
+                place,
+                doing,
+                source,
+            }) = pack(jobs, &Stop::default())
+            else {
+                panic!("there is room")
+            };
+            assert!(place.starts_with("4."), "{place}");
+            assert_eq!(doing, "writing");
+            assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[test]
+    fn none_is_packed_once_it_is_to_stop() {
+        let stop = Stop::default();
+        stop.clone().say();
+        for lines in [10, 10_000] {
+            let packed = pack(jobs(lines, |_| usize::MAX), &stop);
+            assert!(matches!(packed, Err(Failed::Stopped(DumpError::Stopped))));
         }
     }
 }

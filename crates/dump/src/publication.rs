@@ -17,6 +17,7 @@ use crate::draft;
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 use crate::rows::Rows;
+use crate::stop::Stop;
 use crate::swap::{self, Whose};
 
 /// The published list of names, also below [`DATA_FOLDER`].
@@ -122,10 +123,15 @@ impl Draft {
         self.0.tell_of_changes(staged.files());
     }
 
+    /// Has [`Self::seal`] end when this is said.
+    pub fn stops_with(&mut self, stop: &Stop) {
+        self.0.stops_with(stop);
+    }
+
     /// Makes the compressed companions and the index.
     ///
     /// # Errors
-    /// When they can't be written. Nothing is left behind then.
+    /// When they can't be written, or are no longer wanted. Nothing is left behind then.
     pub fn seal(self) -> Result<Sealed, DumpError> {
         self.0.seal().map(Sealed)
     }

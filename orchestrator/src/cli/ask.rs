@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use census::state::Record;
+use dump::Stop;
 use protocol::limits::TEXT_BYTES_MAX;
 use protocol::{Host, escaped};
 use tokio_util::sync::CancellationToken;
@@ -199,6 +200,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
             calendar,
             deny: &deny,
             force,
+            stop: &Stop::default(),
         };
         let round = Round {
             publisher: &publisher,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use census::time::Timestamp;
-use dump::Force;
+use dump::{Force, Stop};
 use store::StoreError;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -29,6 +29,8 @@ pub(super) struct Dumps {
     pages_next: Option<Timestamp>,
     /// Until when the pages that stand need not be made anew for a list that is held back; nothing when they are not those of the set that stands.
     pages_fresh_until: Option<Timestamp>,
+    /// Said when the daemon ends, which else waits for the one under way.
+    pub(super) stop: Stop,
     /// Waits for the one under way.
     waiters: Vec<Answer>,
     /// Asked for while another was under way, whose snapshot may be too old: made when that one ends.
@@ -47,6 +49,7 @@ impl Dumps {
             next: now,
             pages_next: None,
             pages_fresh_until: None,
+            stop: Stop::default(),
             waiters: Vec::new(),
             queued: None,
             young_pause: young.then_some(YOUNG_PAUSE),
@@ -151,6 +154,7 @@ impl Daemon {
         let reader = self.store.reader();
         let writer = self.tools.writer.clone();
         let terms = self.tools.door.terms();
+        let stop = self.dumps.stop.clone();
         self.dumps.running.spawn(async move {
             let reader = match reader {
                 Ok(reader) => reader,
@@ -162,6 +166,7 @@ impl Daemon {
                     calendar,
                     deny: &terms.deny,
                     force,
+                    stop: &stop,
                 };
                 let round = Round {
                     publisher: &publisher,

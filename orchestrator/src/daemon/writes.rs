@@ -211,6 +211,7 @@ impl Daemon {
     /// Ends all checks and gives their hosts back. Dropping a check ends its container and its egress.
     pub(super) async fn release_all(&mut self) {
         tracing::info!(in_flight = self.in_flight.len(), "shutting down");
+        self.dumps.stop.say();
         self.checks.shutdown().await;
         let writing = async {
             while let Some(outcome) = self.writes.join_next().await {

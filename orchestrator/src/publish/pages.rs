@@ -122,6 +122,7 @@ struct Making<'a> {
 
 impl Making<'_> {
     fn take(&mut self, asked: Asked<'_>) -> Result<(), PagesError> {
+        self.occasion.stop.check()?;
         match asked {
             Asked::Known(known) => {
                 let host = &known.record.host;

@@ -20,6 +20,7 @@ struct Stage {
     folder: tempfile::TempDir,
     reader: Reader,
     writer: Writer,
+    stop: Stop,
     _store: Store,
 }
 
@@ -36,6 +37,7 @@ impl Stage {
             reader: store.reader().unwrap(),
             folder,
             writer,
+            stop: Stop::default(),
             _store: store,
         };
         stage.find(Private::No).await;
@@ -98,6 +100,7 @@ impl Stage {
             calendar: Calendar::REAL,
             deny: &deny,
             force,
+            stop: &self.stop,
         };
         let Published { names, unsigned } = self.publisher().publish(&self.reader, occasion)?;
         unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error)))

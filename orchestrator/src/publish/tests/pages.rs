@@ -33,6 +33,7 @@ impl Stage {
                 calendar: Calendar::REAL,
                 deny: &deny,
                 force,
+                stop: &self.stop,
             },
         };
         tokio::task::block_in_place(|| round.make(extent))
@@ -301,4 +302,28 @@ async fn a_days_counts_are_those_of_its_last_list_and_all_who_came_and_went() {
     assert_eq!((days[0].appeared, days[0].died, days[0].others), (1, 1, 0));
     let page = std::fs::read_to_string(stage.public().join("index.html")).unwrap();
     assert!(page.contains("1970-01-01"));
+}
+
+/// Of a million hosts a dump takes longer than whoever stops a container waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_that_is_to_stop_leaves_what_stood_and_nothing_beside_it() {
+    let stage = Stage::new("abcd").await;
+    stage.round("", Force::No).unwrap();
+    let stood = stage.texts();
+    stage.opt_out("a").await;
+    stage.stop.say();
+    for force in [Force::Yes, Force::No] {
+        let done = stage.make("", force, Extent::Whole);
+        assert!(
+            matches!(done.names, Err(PublishError::Dump(DumpError::Stopped))),
+            "{done:?}"
+        );
+        assert!(!done.has_pages);
+    }
+    let done = stage.make("", Force::No, Extent::Pages);
+    assert!(
+        matches!(done.names, Err(PublishError::Pages(_))),
+        "{done:?}"
+    );
+    assert!(stage.texts() == stood);
 }
