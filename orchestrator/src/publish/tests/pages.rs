@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 
+use census::group::Decision;
 use site::answer::Key;
 use site::facts::Intake;
+use store::Decided;
 
 use super::*;
 use crate::explain::explain;
@@ -98,6 +100,16 @@ impl Stage {
         }
     }
 
+    /// Pages that are made anew without the set list these hosts alone, whoever stands in it.
+    #[track_caller]
+    fn lists(&self, letters: &str) {
+        let done = self.make("", Force::No, Extent::Pages);
+        assert!(done.has_pages, "{done:?}");
+        let list = std::fs::read_to_string(self.public().join("list.txt")).unwrap();
+        let hosts = list.lines().skip(1).filter_map(|line| line.get(..1));
+        assert_eq!(hosts.collect::<String>(), letters);
+    }
+
     /// The answer for a host: its state, why, and whether it is listed.
     fn answer(&self, letter: &str) -> (String, String, bool) {
         let digits = Key::of(&host(letter)).digits();
@@ -145,6 +157,42 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_opted_out() {
     stage.shows("cd");
     let gone = ("dying".to_owned(), "gone".to_owned(), false);
     assert_eq!(stage.answer("b"), gone);
+}
+
+/// Invariant I7 of those who neither opted out nor are on the deny-list, also while no set can be made.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_group() {
+    let stage = Stage::new("abcd").await;
+    let names = crate::door::tests::names();
+    stage.writer.group_new(names, 0).await.unwrap();
+    stage.round("", Force::No).unwrap();
+    let hides = Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: None,
+        private: Private::Yes,
+    };
+    stage.judge("a", &hides).await;
+    stage.lists("bcd");
+    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.round("", Force::No).unwrap_err();
+    stage.shows("bcd");
+    let hidden = ("alive".to_owned(), "hidden".to_owned(), false);
+    assert_eq!(stage.answer("a"), hidden);
+
+    let denied = Decided {
+        at: NOW,
+        decision: Decision::Deny,
+        reason: "a farm".to_owned(),
+        who: "test".to_owned(),
+    };
+    let domain = "example.org".to_owned();
+    let decided = stage.writer.decide_group(domain, denied, Calendar::REAL);
+    assert_eq!(decided.await.unwrap(), 4);
+    stage.lists("");
+    stage.round("", Force::No).unwrap_err();
+    stage.shows("");
+    let denied = ("alive".to_owned(), "group_denied".to_owned(), false);
+    assert_eq!(stage.answer("b"), denied);
 }
 
 /// An answer says what the files beside it say, and what the next list will.
