@@ -40,5 +40,5 @@ pub use publication::{
     write,
 };
 pub use rows::{RowError, Rows, standing_rows, standing_rows_read};
-pub use stop::Stop;
 pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};
+pub use stop::Stop;
