@@ -1,7 +1,8 @@
 //! The places among the containers, as many as the engine bears.
 //!
 //! In: who wants a place, and how the containers fare. Out: places, handed out in the order in which they were asked for. Refused: more at once than
-//! [`Level`] allows. Where that falls, nobody loses a place: those that become free are not handed out again.
+//! [`Level`] allows, or a quarter of that while they make way for other work of ours. Where the number falls, nobody loses a place: those that become
+//! free are not handed out again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,10 @@ use crate::level::{Bounds, Level, Started, Strain};
 /// Who waits for each place that is allowed, at most, while others could be kept waiting by it: as many as are opened for each at most. Only where many
 /// hosts accept connections whose like did not lately are there more.
 const WAITING_PER_PLACE: u32 = 8;
+
+/// Of so many places one is left while they make way, and one at least: where containers have more processes that want to run than there are processors,
+/// whatever else wants one gets a tenth of it.
+const WAY_PART: u32 = 4;
 
 /// All places. Cheap to clone: they are shared.
 #[derive(Debug, Clone)]
@@ -32,7 +37,24 @@ struct State {
     level: Level,
     /// Places that exist, taken or free: as many as are allowed, and those taken that are to go.
     existing: u32,
+    /// How many [`Way`]s there are.
+    ways: u32,
 }
+
+impl State {
+    fn allowed(&self) -> u32 {
+        let allowed = self.level.allowed();
+        if self.ways > 0 {
+            (allowed / WAY_PART).max(1)
+        } else {
+            allowed
+        }
+    }
+}
+
+/// The places make way until it is dropped.
+#[derive(Debug)]
+pub struct Way(Places);
 
 /// A place among the containers, until it is dropped.
 #[derive(Debug)]
@@ -67,7 +89,11 @@ impl Places {
         let permits = usize::try_from(existing).unwrap_or(Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
             free: Arc::new(Semaphore::new(permits)),
-            state: Mutex::new(State { level, existing }),
+            state: Mutex::new(State {
+                level,
+                existing,
+                ways: 0,
+            }),
             waiting: AtomicU32::new(0),
         }))
     }
@@ -108,12 +134,18 @@ impl Places {
     /// Containers that may run at once now, and between which bounds that lies.
     pub fn allowed(&self) -> (u32, Bounds) {
         let state = self.lock();
-        (state.level.allowed(), state.level.bounds())
+        (state.allowed(), state.level.bounds())
     }
 
     /// The machine was looked at.
     pub fn strained(&self, strain: Strain) {
-        self.change(|level, now| level.strained(strain, now));
+        self.change(|state, now| state.level.strained(strain, now));
+    }
+
+    /// Leaves a quarter of the places, one at least, until what is given is dropped.
+    pub fn make_way(&self) -> Way {
+        self.change(|state, _now| state.ways = state.ways.saturating_add(1));
+        Way(self.clone())
     }
 
     fn taken(&self) -> u32 {
@@ -121,11 +153,11 @@ impl Places {
         self.lock().existing.saturating_sub(free)
     }
 
-    /// Lets the level learn, and makes as many places as it allows then.
-    fn change(&self, learn: impl FnOnce(&mut Level, Instant)) {
+    /// Lets the state change, and makes as many places as it allows then.
+    fn change(&self, learn: impl FnOnce(&mut State, Instant)) {
         let mut state = self.lock();
-        learn(&mut state.level, Instant::now());
-        let allowed = state.level.allowed();
+        learn(&mut state, Instant::now());
+        let allowed = state.allowed();
         if allowed > state.existing {
             let more = allowed.saturating_sub(state.existing);
             self.0.free.add_permits(usize::try_from(more).unwrap_or(0));
@@ -155,13 +187,14 @@ impl Place {
             under_way: self.under_way,
             asked: self.asked,
         };
-        self.places.change(|level, now| level.started(started, now));
+        self.places
+            .change(|state, now| state.level.started(started, now));
     }
 
     /// The engine failed at the container in it.
     pub fn engine_failed(&self) {
         self.places
-            .change(|level, now| level.failed(self.asked, now));
+            .change(|state, now| state.level.failed(self.asked, now));
     }
 }
 
@@ -171,10 +204,17 @@ impl Drop for Place {
         let Some(permit) = self.permit.take() else {
             return;
         };
-        if state.existing > state.level.allowed() {
+        if state.existing > state.allowed() {
             state.existing = state.existing.saturating_sub(1);
             permit.forget();
         }
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.0
+            .change(|state, _now| state.ways = state.ways.saturating_sub(1));
     }
 }
 
@@ -259,6 +299,32 @@ mod tests {
         assert_eq!(take_all(&places).await.len(), 6);
         grow(&places, 8).await;
         assert_eq!(take_all(&places).await.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quarter_of_the_places_is_left_while_they_make_way_and_nobody_loses_one() {
+        let places = places(1, 8);
+        grow(&places, 8).await;
+        let mut taken = take_all(&places).await;
+        let (way, other) = (places.make_way(), places.make_way());
+        assert_eq!(places.allowed().0, 2);
+        assert_eq!(places.taken(), 8, "nobody loses a place");
+        taken.truncate(2);
+        assert_eq!(take_all(&places).await.len(), 0);
+        taken.truncate(1);
+        assert_eq!(take_all(&places).await.len(), 1);
+        drop(way);
+        assert_eq!(places.allowed().0, 2, "somebody else still wants way");
+        drop(other);
+        assert_eq!(take_all(&places).await.len(), 7);
+        drop(taken);
+        let few = Places::fixed(2);
+        let _way = few.make_way();
+        assert_eq!(
+            take_all(&few).await.len(),
+            1,
+            "the census never stands still"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Step 7 of 7 as the loop sees it: when the list is written, and who waits for it.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use census::time::Timestamp;
@@ -7,8 +8,10 @@ use dump::{Force, Stop};
 use store::StoreError;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Daemon;
+use crate::places::Places;
 use crate::publish::round::{Done, Extent, Round};
 use crate::publish::{Occasion, PublishError};
 
@@ -17,6 +20,10 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 /// A census that has published no name yet grows fast: its first pause between dumps, which doubles up to the ordinary interval.
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
+
+/// While a dump is made, checks have fewer places, so that it gets a processor where they keep all of them busy: readers wait for it, and checks catch
+/// up. For so long at most: a million names take less than a minute then, and a disk that hangs must not hold up the census.
+const CHECKS_MAKE_WAY_FOR: Duration = Duration::from_secs(120);
 
 type Answer = oneshot::Sender<Result<u64, String>>;
 
@@ -154,7 +161,7 @@ impl Daemon {
         let reader = self.store.reader();
         let writer = self.tools.writer.clone();
         let terms = self.tools.door.terms();
-        let stop = self.dumps.stop.clone();
+        let (stop, places) = (self.dumps.stop.clone(), self.tools.places.clone());
         self.dumps.running.spawn(async move {
             let reader = match reader {
                 Ok(reader) => reader,
@@ -177,7 +184,8 @@ impl Daemon {
                 };
                 round.make(extent)
             });
-            made.await
+            given_way(&places, made)
+                .await
                 .unwrap_or_else(|_panicked| nothing_made(StoreError::Closed))
         });
     }
@@ -227,6 +235,19 @@ impl Daemon {
     }
 }
 
+/// Waits for what is being made while checks make way for it, as long as they do.
+async fn given_way<T>(places: &Places, made: impl Future<Output = T>) -> T {
+    let way = places.make_way();
+    let mut made = pin!(made);
+    match timeout(CHECKS_MAKE_WAY_FOR, &mut made).await {
+        Ok(made) => made,
+        Err(_elapsed) => {
+            drop(way);
+            made.await
+        }
+    }
+}
+
 fn nothing_made(error: StoreError) -> Done {
     Done {
         names: Err(error.into()),
@@ -247,6 +268,25 @@ mod tests {
             .collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
         assert_eq!(Dumps::new(Timestamp(0), Some(9)).pause(ordinary), ordinary);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_make_way_for_a_dump_and_not_for_one_that_hangs() {
+        let places = Places::fixed(8);
+        let allowed = |places: &Places| places.allowed().0;
+        let made = given_way(&places, async { allowed(&places) }).await;
+        assert_eq!((made, allowed(&places)), (2, 8));
+        let hangs = given_way(&places, std::future::pending::<()>());
+        let hangs = timeout(CHECKS_MAKE_WAY_FOR + Duration::from_secs(1), hangs);
+        let later = async {
+            tokio::time::sleep(CHECKS_MAKE_WAY_FOR / 2).await;
+            let during = allowed(&places);
+            tokio::time::sleep(CHECKS_MAKE_WAY_FOR / 2 + Duration::from_millis(500)).await;
+            (during, allowed(&places))
+        };
+        let (hangs, later) = tokio::join!(hangs, later);
+        assert!(hangs.is_err());
+        assert_eq!(later, (2, 8));
     }
 
     const ORDINARY: Duration = Duration::from_secs(6 * 3600);
