@@ -136,6 +136,7 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
         launcher: stage.launcher_socket(),
         data,
         list: public.join("nodes.json"),
+        page: public.join("index.html"),
         processes: stage.processes(Some(&orchestrator))?,
     };
     let seen = watch
@@ -242,9 +243,17 @@ fn tell(
             soak.rate / bare
         )?;
     }
-    let listed = seen.listed_after.map(|after| after.as_secs_f64());
-    let listed = listed.map_or("not there".to_owned(), |s| format!("there after {s:.0} s"));
-    writeln!(out, "\nThe first list was {listed}.")?;
+    let there = |after: Option<Duration>| {
+        after.map_or("not there".to_owned(), |after| {
+            format!("there after {:.0} s", after.as_secs_f64())
+        })
+    };
+    writeln!(
+        out,
+        "\nThe first list was {}, its start page {}.",
+        there(seen.listed_after),
+        there(seen.page_after)
+    )?;
     if seen.troubles.is_empty() {
         writeln!(out, "The daemon complained of nothing.")?;
     }

@@ -34,6 +34,8 @@ pub(crate) struct Watch {
     pub(crate) data: PathBuf,
     /// Where the list appears.
     pub(crate) list: PathBuf,
+    /// Where its start page does, which comes after nearly all else that is published.
+    pub(crate) page: PathBuf,
     /// All who have a part in it.
     pub(crate) processes: Processes,
 }
@@ -71,6 +73,8 @@ pub(crate) struct Seen {
     pub(crate) row: Row,
     /// How long after the first look the list was there.
     pub(crate) listed_after: Option<Duration>,
+    /// And its start page.
+    pub(crate) page_after: Option<Duration>,
     /// What the daemon complained of, each once.
     pub(crate) troubles: Vec<String>,
 }
@@ -97,7 +101,8 @@ impl Watch {
         let began = Instant::now();
         let whole = Start::now(&self.processes)?;
         let first = self.look().await?;
-        let (mut listed_after, mut troubles) = (None, Vec::new());
+        let (mut listed_after, mut page_after) = (None, None);
+        let mut troubles = Vec::new();
         let mut sums = Sums::default();
         for minute in 1..=minutes {
             let start = Start::now(&self.processes)?;
@@ -111,9 +116,9 @@ impl Watch {
                 last = self.look().await?;
                 within.add(&last);
                 sums.add(&last);
-                if listed_after.is_none() && self.list.exists() {
-                    listed_after = Some(began.elapsed());
-                }
+                let seen = |place: &Path| place.exists().then(|| began.elapsed());
+                listed_after = listed_after.or_else(|| seen(&self.list));
+                page_after = page_after.or_else(|| seen(&self.page));
                 note_troubles(&last.live, &mut troubles);
             }
             told(minute, &self.row(&start, &before, &last, &within)?)?;
@@ -122,6 +127,7 @@ impl Watch {
         Ok(Seen {
             row: self.row(&whole, &first, &last, &sums)?,
             listed_after,
+            page_after,
             troubles,
         })
     }
