@@ -47,9 +47,6 @@ const TICK: Duration = Duration::from_secs(10);
 /// Names that wait are tried again this often, and new hosts grouped. The daemon does the one every ten minutes and the other every few seconds.
 const ROUND: Duration = Duration::from_secs(3600);
 
-/// The gateway's pace over all: dials a second.
-const DIALS_A_SECOND: u32 = 20;
-
 /// The census at work.
 #[derive(Debug)]
 pub(crate) struct Census {
@@ -297,7 +294,7 @@ impl Census {
             self.dials = (now, 0);
         }
         self.dials.1 += 1;
-        self.dials.1 <= DIALS_A_SECOND
+        self.dials.1 <= self.plan.dials_a_second()
     }
 
     /// The engine starts as many containers as it can.

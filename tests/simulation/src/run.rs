@@ -16,6 +16,9 @@ use crate::world::World;
 /// Begins at some moment.
 const START: Timestamp = Timestamp(1_790_812_800_000);
 
+/// The gateway's ordinary pace over all: dials a second.
+const DIALS_A_SECOND: u32 = 20;
+
 /// What is to be simulated.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -50,6 +53,11 @@ impl Plan {
             start: START,
             sabotage: None,
         }
+    }
+
+    /// The gateway's pace over all: the ordinary one, or twice what the engine starts where that is more, as whoever has an engine that fast sets it.
+    pub fn dials_a_second(&self) -> u32 {
+        DIALS_A_SECOND.max((2.0 * self.capacity).ceil() as u32)
     }
 
     /// The last moment.
