@@ -7,11 +7,11 @@ mod measure;
 mod median;
 mod processes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -27,7 +27,7 @@ use launcher::engine::EngineKind;
 use launcher::spec::{Spec, create_body};
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::measure::{Cost, Start};
 use crate::median::median;
@@ -83,6 +83,10 @@ enum Way {
     NoLimits,
     /// With the engine's own interprocess namespace and its shared memory.
     OwnIpc,
+    /// Waited for from before its start on, instead of after its last output.
+    WaitedAhead,
+    /// Made while the one before it runs.
+    MadeAhead,
 }
 
 impl Way {
@@ -95,13 +99,15 @@ impl Way {
             Self::NoCovers => "no covers",
             Self::NoLimits => "no limits",
             Self::OwnIpc => "IPC namespace",
+            Self::WaitedAhead => "waited for ahead",
+            Self::MadeAhead => "made ahead",
         }
     }
 
     fn apply(self, body: &mut ContainerCreateBody, cell: Option<&String>) -> Result<()> {
         let host = body.host_config.as_mut().context("no host configuration")?;
         match self {
-            Self::InUse | Self::RemovedInTurn => {}
+            Self::InUse | Self::RemovedInTurn | Self::WaitedAhead | Self::MadeAhead => {}
             Self::Cells => {
                 let cell = cell.context("no cell")?;
                 host.network_mode = Some(format!("container:{cell}"));
@@ -125,6 +131,14 @@ impl Way {
 
 /// Seconds that each of the engine's answers took, one after the other.
 type Laps = HashMap<&'static str, Vec<f64>>;
+
+/// Containers of one run that are made ahead of their launch.
+#[derive(Default)]
+struct Ahead {
+    /// How many of the run's are still to be made.
+    left: u32,
+    made: VecDeque<JoinHandle<Result<String>>>,
+}
 
 struct Bench {
     docker: Docker,
@@ -251,10 +265,8 @@ fn by_part(costs: &[Cost]) -> String {
 }
 
 impl Bench {
-    fn laps(&self) -> std::sync::MutexGuard<'_, Laps> {
-        self.laps
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn laps(&self) -> MutexGuard<'_, Laps> {
+        locked(&self.laps)
     }
 
     /// Launches so many, each in a free place, and waits until the last is removed.
@@ -267,15 +279,15 @@ impl Bench {
     ) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
         let places = Mutex::new((0..in_flight).collect::<Vec<usize>>());
-        let lock = || {
-            places
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        };
+        let ahead = Mutex::new(Ahead {
+            left: containers,
+            ..Ahead::default()
+        });
+        let lock = || locked(&places);
         stream::iter(0..containers)
             .map(|_| async {
                 let place = lock().pop().context("more in flight than places")?;
-                let id = self.launch(way, cells.get(place)).await?;
+                let id = self.launch(way, cells.get(place), &ahead).await?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
                 } else {
@@ -296,11 +308,12 @@ impl Bench {
     }
 
     /// One container from its making to its end, not removed.
-    async fn launch(&self, way: Way, cell: Option<&String>) -> Result<String> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let check = CheckId::from_random(number.into());
-        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
-        way.apply(&mut body, cell)?;
+    async fn launch(
+        &self,
+        way: Way,
+        cell: Option<&String>,
+        ahead: &Mutex<Ahead>,
+    ) -> Result<String> {
         let docker = &self.docker;
         let mut lap = Instant::now();
         let mut laps = Vec::new();
@@ -308,8 +321,7 @@ impl Bench {
             laps.push((call, lap.elapsed().as_secs_f64()));
             lap = Instant::now();
         };
-        let created = docker.create_container(None::<CreateContainerOptions>, body);
-        let id = created.await?.id;
+        let id = self.made(way, cell, ahead).await?;
         took("1 create");
         let both = AttachContainerOptionsBuilder::default()
             .stdout(true)
@@ -317,19 +329,25 @@ impl Bench {
             .stream(true);
         let attached = docker.attach_container(&id, Some(both.build())).await?;
         took("2 attach");
+        let early = (way == Way::WaitedAhead)
+            .then(|| tokio::spawn(exit_code(docker.clone(), id.clone(), "next-exit")));
         docker
             .start_container(&id, None::<StartContainerOptions>)
             .await?;
         took("3 start");
+        if way == Way::MadeAhead {
+            self.make_one_ahead(way, cell, ahead)?;
+        }
         let mut printed = Vec::new();
         let mut output = attached.output;
         while let Some(piece) = output.next().await {
             printed.extend_from_slice(&piece?.into_bytes());
         }
         took("4 output");
-        let ended = WaitContainerOptionsBuilder::default().condition("not-running");
-        let mut wait = docker.wait_container(&id, Some(ended.build()));
-        let code = wait.next().await.context("no exit code")??.status_code;
+        let code = match early {
+            Some(early) => early.await??,
+            None => exit_code(docker.clone(), id.clone(), "not-running").await?,
+        };
         took("5 wait");
         ensure!(code == 0, "exit code {code}");
         if !printed.starts_with(b"{") {
@@ -341,6 +359,42 @@ impl Bench {
             }
         }
         Ok(id)
+    }
+
+    /// A container that was made ahead, or a new one.
+    async fn made(&self, way: Way, cell: Option<&String>, ahead: &Mutex<Ahead>) -> Result<String> {
+        let made = {
+            let mut ahead = locked(ahead);
+            let made = ahead.made.pop_front();
+            if made.is_none() {
+                ahead.left = ahead.left.saturating_sub(1);
+            }
+            made
+        };
+        match made {
+            Some(made) => made.await?,
+            None => create(self.docker.clone(), self.body(way, cell)?).await,
+        }
+    }
+
+    /// Begins to make a container for a later launch, unless all of the run's are being made already.
+    fn make_one_ahead(&self, way: Way, cell: Option<&String>, ahead: &Mutex<Ahead>) -> Result<()> {
+        let body = self.body(way, cell)?;
+        let mut ahead = locked(ahead);
+        if ahead.left > 0 {
+            ahead.left -= 1;
+            let one = tokio::spawn(create(self.docker.clone(), body));
+            ahead.made.push_back(one);
+        }
+        Ok(())
+    }
+
+    fn body(&self, way: Way, cell: Option<&String>) -> Result<ContainerCreateBody> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let check = CheckId::from_random(number.into());
+        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
+        way.apply(&mut body, cell)?;
+        Ok(body)
     }
 
     /// A container that keeps an empty network namespace.
@@ -359,10 +413,7 @@ impl Bench {
             }),
             ..ContainerCreateBody::default()
         };
-        let created = self
-            .docker
-            .create_container(None::<CreateContainerOptions>, body);
-        let id = created.await?.id;
+        let id = create(self.docker.clone(), body).await?;
         self.docker
             .start_container(&id, None::<StartContainerOptions>)
             .await?;
@@ -372,6 +423,22 @@ impl Bench {
     async fn remove(&self, id: &str) -> Result<()> {
         remove(&self.docker, id).await
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn create(docker: Docker, body: ContainerCreateBody) -> Result<String> {
+    let created = docker.create_container(None::<CreateContainerOptions>, body);
+    Ok(created.await?.id)
+}
+
+/// The exit code of a container once it has ended, by a condition that the engine waits for.
+async fn exit_code(docker: Docker, id: String, condition: &str) -> Result<i64> {
+    let options = WaitContainerOptionsBuilder::default().condition(condition);
+    let mut wait = docker.wait_container(&id, Some(options.build()));
+    Ok(wait.next().await.context("no exit code")??.status_code)
 }
 
 async fn remove(docker: &Docker, id: &str) -> Result<()> {
