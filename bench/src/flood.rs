@@ -116,13 +116,13 @@ async fn main() -> Result<()> {
 impl Stage {
     async fn open(folder: &Path, arguments: &Arguments) -> Result<Self> {
         let store = store::open(&folder.join("census.db"))?;
-        let limit = |number| Limit::new(number).context("a limit");
-        let of = |number| match arguments.without {
-            true => Ok(Limit::MAX),
-            false => limit(number),
+        let of = |limit| match arguments.without {
+            true => Limit::MAX,
+            false => limit,
         };
         let rules = folder.join("rules");
-        let per_domain = of(20)?;
+        let per_domain = of(Limit::new(20).context("a limit")?);
+        let ordinary = Limits::ORDINARY;
         std::fs::write(&rules, format!("public default {per_domain}\n"))?;
         let files = Files {
             rules: Some(rules),
@@ -131,9 +131,9 @@ impl Stage {
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
             limits: Limits {
-                source: of(2000)?,
-                shared_suffix: of(1000)?,
-                total: of(50_000)?,
+                source: of(ordinary.source),
+                shared_suffix: of(ordinary.shared_suffix),
+                total: of(ordinary.total),
             },
         };
         let names = Names {
@@ -297,6 +297,7 @@ impl Stage {
             } else {
                 listed += 1;
             }
+            anyhow::Ok(())
         })?;
         let honest_in = self.honest.values().filter(|(_, is_in)| is_in.is_some());
         let honest_in = u64::try_from(honest_in.count())?;

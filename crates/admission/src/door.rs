@@ -42,6 +42,18 @@ pub struct Limits {
     pub total: Limit,
 }
 
+impl Limits {
+    /// Those of a census whose operator sets no others.
+    pub const ORDINARY: Self = Self {
+        // The largest instances know some 30 000 names, most of them known.
+        source: Limit::new(2000).unwrap(),
+        // Names there cost their owners nothing: a fiftieth of the total, so that whoever fills one suffix leaves room for all others.
+        shared_suffix: Limit::new(1000).unwrap(),
+        // Two days' worth of checks at the ordinary paces.
+        total: Limit::new(50_000).unwrap(),
+    };
+}
+
 /// A name that asks to enter.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'name> {

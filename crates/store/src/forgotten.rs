@@ -14,7 +14,8 @@ use crate::StoreError;
 /// By which names are hashed.
 pub(crate) type Key = [u8; 16];
 
-/// Most names, some 180 MB: what comes of half a year of a flood that uses up all that may enter a day, 50 000 names.
+/// Most names, some 180 MB: what comes of half a year of a flood that uses up all that may enter a day, the total of
+/// [`admission::Limits::ORDINARY`].
 const FORGOTTEN_MAX: i64 = 10_000_000;
 
 /// Hashes are spread evenly, so that no more than its part of all lies in each of as many equal spans: counting one is counting all.

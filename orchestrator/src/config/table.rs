@@ -106,7 +106,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "shared_suffix_limit",
         "1000",
-        "New names a day below one suffix that some owner hands out, such as `github.io`, 0 to 2147483647.",
+        "New names a day below one suffix that some owner hands out, such as `github.io`, 0 to 2147483647: a fiftieth of all, so that whoever fills one leaves room for the others.",
     ),
     setting(
         "admissions_limit",

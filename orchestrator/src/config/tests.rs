@@ -23,6 +23,42 @@ fn the_defaults_are_valid() {
     assert!(config.require_contact().is_err(), "no contact by default");
 }
 
+/// Whoever measures or simulates an ordinary census goes by these, and so do operators who read about them.
+#[test]
+fn the_ordinary_limits_are_those_of_the_settings_and_of_the_documents() {
+    let ordinary = Limits::ORDINARY;
+    assert_eq!(config(&[]).unwrap().admission.limits, ordinary);
+    let Limits {
+        source,
+        shared_suffix,
+        total,
+    } = ordinary;
+    for (document, says) in [
+        ("README.md", format!("and {source} by each source (")),
+        (
+            "README.md",
+            format!("), {shared_suffix} below a suffix that some owner"),
+        ),
+        ("README.md", format!("(`github.io`), {total} in all.")),
+        (
+            "docs/admission.md",
+            format!("`source_limit`, {source} a day."),
+        ),
+        (
+            "docs/admission.md",
+            format!("`shared_suffix_limit`, {shared_suffix} a day."),
+        ),
+        (
+            "docs/admission.md",
+            format!("`admissions_limit`, {total} a day."),
+        ),
+    ] {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let text = std::fs::read_to_string(Path::new(path).join(document)).unwrap();
+        assert!(text.contains(&says), "{document} does not say `{says}`");
+    }
+}
+
 #[test]
 fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
     assert_eq!(

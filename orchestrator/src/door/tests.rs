@@ -18,18 +18,13 @@ pub(crate) fn names() -> Arc<Names> {
 }
 
 fn files() -> Files {
-    let limit = |number| Limit::new(number).unwrap();
     Files {
         rules: None,
         deny: None,
         allow: None,
         suffix_list: SuffixPlace::default(),
         reserved: Reserved::Refuse,
-        limits: Limits {
-            source: limit(2000),
-            shared_suffix: limit(1000),
-            total: limit(50_000),
-        },
+        limits: Limits::ORDINARY,
     }
 }
 
@@ -339,7 +334,13 @@ async fn who_came_in_otherwise_or_was_not_named_for_long_waits_no_more() {
 /// Ten thousand of a flood's ten million names: what is below one domain costs a bounded number of rows, writes and look-ups.
 #[tokio::test]
 async fn a_flood_below_one_domain_keeps_a_bounded_number_of_rows_and_honest_names_come_in() {
-    let rig = Rig::new("public default 20", [2000, 1000, 50_000]).await;
+    let Limits {
+        source,
+        shared_suffix,
+        total,
+    } = Limits::ORDINARY;
+    let limits = [source, shared_suffix, total].map(Limit::get);
+    let rig = Rig::new("public default 20", limits).await;
     let names: Vec<_> = (0..2000).map(|n| format!("n{n}.flood.net")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for server in 0..5 {

@@ -20,7 +20,7 @@ use orchestrator::intake::IntakeDoor;
 use orchestrator::intake::proofs::{Reading, ReadsProofs};
 use orchestrator::policy::{Files as PolicyFiles, SuffixPlace};
 use protocol::{Host, Private};
-use store::Store;
+use store::{Store, StoreError};
 use token::{Claim, LogKey, OwnToken, Purpose, SecretKey, SigsumToken, UnixSeconds};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -309,7 +309,8 @@ impl Stage {
         let reader = self.store.reader().unwrap();
         reader
             .listed(Standing.now(), Calendar::REAL, |row| {
-                listed.push(row.host.to_owned())
+                listed.push(row.host.to_owned());
+                Ok::<(), StoreError>(())
             })
             .unwrap();
         listed

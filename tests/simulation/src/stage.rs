@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limits, Names, Reserved, Suffixes};
 use anyhow::Context as _;
 use census::state::{Record, State};
 use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
@@ -60,18 +60,13 @@ impl Stage {
             .tempdir_in(below)
             .with_context(|| format!("no folder below {}", below.display()))?;
         let store = store::open(&folder.path().join("census.db"))?;
-        let limit = |number| Limit::new(number).context("a limit");
         let files = Files {
             rules: None,
             deny: None,
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
-            limits: Limits {
-                source: limit(2000)?,
-                shared_suffix: limit(1000)?,
-                total: limit(50_000)?,
-            },
+            limits: Limits::ORDINARY,
         };
         let names = Names {
             suffixes: Suffixes::compiled(),

@@ -14,8 +14,12 @@ impl Limit {
     pub const MAX: Self = Self(i32::MAX.unsigned_abs());
 
     /// The limit of this number; none when it is over [`Limit::MAX`].
-    pub fn new(number: u32) -> Option<Self> {
-        (number <= Self::MAX.0).then_some(Self(number))
+    pub const fn new(number: u32) -> Option<Self> {
+        if number <= Self::MAX.0 {
+            Some(Self(number))
+        } else {
+            None
+        }
     }
 
     /// The limit that `text` says in decimal digits: no sign, fraction, underscore or other base; leading zeros are fine.
