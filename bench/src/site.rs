@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use census::state::StateName;
 use clap::Parser;
-use dump::{Instance, ListedState, Moment};
+use dump::{Instance, ListedState, Moment, Stop};
 use protocol::{DeadReason, Host};
 use serde::Deserialize;
 use site::answer::Key;
@@ -54,7 +54,7 @@ async fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let made = Moment::from_milliseconds(NOW_MS);
     let start = Instant::now();
-    let mut site = Site::begin(folder.path(), facts(made))?;
+    let mut site = Site::begin(folder.path(), facts(made), &Stop::default())?;
     for number in 0..arguments.hosts {
         let host = Host::parse(&format!("host{number:07}.example"))?;
         site.instance(&instance(&host, number, made))?;

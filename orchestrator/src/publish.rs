@@ -103,17 +103,17 @@ impl Publisher {
     ) -> Result<Published, PublishError> {
         let previous = reader.last_dump()?.map(|dump| dump.names);
         let draft = dump::write(&self.public_dir, moment(occasion.now), |row| {
-            let mut failed = None;
-            let read = reader.listed(occasion.now, occasion.calendar, |listed| {
-                if failed.is_none() && occasion.deny.covers_text(listed.host).is_none() {
-                    let stopped = occasion.stop.check().err();
-                    failed = stopped.or_else(|| row(&public(listed)?).err());
+            let take = |listed: Listed<'_>| -> Result<(), PublishError> {
+                occasion.stop.check()?;
+                match public(listed) {
+                    Some(instance) if occasion.deny.covers_text(&instance.host).is_none() => {
+                        Ok(row(&instance)?)
+                    }
+                    Some(_) | None => Ok(()),
                 }
-            });
-            match failed {
-                Some(error) => Err(PublishError::Dump(error)),
-                None => Ok(read.map(|_hosts| ())?),
-            }
+            };
+            let hosts = reader.listed(occasion.now, occasion.calendar, take);
+            hosts.map(|_hosts| ())
         })?;
         let dump = Dump {
             publisher: self,
@@ -231,14 +231,14 @@ impl Dump<'_> {
         Ok(moment(last.unwrap_or(self.occasion.now)))
     }
 
-    fn stays(&self, name: &str) -> Result<bool, StoreError> {
+    fn stays(&self, name: &str) -> Result<bool, PublishError> {
+        self.occasion.stop.check()?;
         let is_denied = self.occasion.deny.covers_text(name).is_some();
         Ok(!is_denied && !self.reader.is_withdrawn(name)?)
     }
 
     /// The row, if it stays. One that the disk has damaged names nobody whom anybody could look up, and goes.
     fn kept(&self, row: Result<Instance, RowError>) -> Result<Option<Instance>, PublishError> {
-        self.occasion.stop.check()?;
         match row {
             Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
             Err(RowError::Damaged { .. }) => Ok(None),

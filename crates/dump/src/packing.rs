@@ -282,11 +282,13 @@ mod tests {
 
     #[test]
     fn none_is_packed_once_it_is_to_stop() {
-        let stop = Stop::default();
-        stop.clone().say();
+        let said = Stop::default();
+        said.clone().say();
         for lines in [10, 10_000] {
-            let packed = pack(jobs(lines, |_| usize::MAX), &stop);
-            assert!(matches!(packed, Err(Failed::Stopped(DumpError::Stopped))));
+            for stop in [said.clone(), Stop::after(1), Stop::after(5)] {
+                let packed = pack(jobs(lines, |_| usize::MAX), &stop);
+                assert!(matches!(packed, Err(Failed::Stopped(DumpError::Stopped))));
+            }
         }
     }
 }

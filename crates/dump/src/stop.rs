@@ -4,18 +4,23 @@
 //! their places: once that has begun it goes on to its end, which is near.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::DumpError;
 
-/// Whether dumps are to end. Clones are of one.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+/// Whether dumps are to end: how many looks are left until it is said. Clones are of one.
+#[derive(Debug, Clone)]
+pub struct Stop(Arc<AtomicU64>);
 
 impl Stop {
+    /// One that is said by itself after so many looks: how a test gives the word in the middle of whatever looks.
+    pub fn after(looks: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(looks)))
+    }
+
     /// Has them end.
     pub fn say(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// For each row and each piece of a file.
@@ -23,10 +28,20 @@ impl Stop {
     /// # Errors
     /// [`DumpError::Stopped`] once it was said.
     pub fn check(&self) -> Result<(), DumpError> {
-        if self.0.load(Ordering::Relaxed) {
-            Err(DumpError::Stopped)
-        } else {
-            Ok(())
+        match self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            }) {
+            Ok(_left) => Ok(()),
+            Err(_none) => Err(DumpError::Stopped),
         }
+    }
+}
+
+impl Default for Stop {
+    /// One that is not said yet, after more looks than any census takes.
+    fn default() -> Self {
+        Self::after(u64::MAX)
     }
 }

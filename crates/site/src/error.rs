@@ -32,6 +32,9 @@ pub enum SiteError {
         /// The name.
         name: String,
     },
+    /// Somebody said [`dump::Stop::say`].
+    #[error("the census is ending")]
+    Stopped,
     /// The plots could not be drawn: our own mistake.
     #[error("a plot could not be drawn ({why}); please report this")]
     Plot {

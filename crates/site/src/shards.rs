@@ -180,6 +180,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
+    use dump::Stop;
     use protocol::Host;
 
     use super::*;
@@ -219,7 +220,7 @@ mod tests {
         for answer in answers {
             shards.push(answer).unwrap();
         }
-        let mut staging = Staging::new(folder);
+        let mut staging = Staging::new(folder, Stop::default());
         let made = Moment::from_milliseconds(1_700_000_000_000);
         let written = shards.write(&mut staging, made).unwrap();
         assert_eq!(written.answers, answers.len() as u64);

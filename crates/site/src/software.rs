@@ -179,7 +179,7 @@ pub(crate) fn slug(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dump::{Instance, ListedState, Moment};
+    use dump::{Instance, ListedState, Moment, Stop};
     use proptest::prelude::*;
 
     use super::*;
@@ -188,7 +188,7 @@ mod tests {
 
     fn ranked(rows: impl Iterator<Item = (String, String)>) -> Ranking {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path());
+        let mut staging = Staging::new(folder.path(), Stop::default());
         let mut list = List::new(folder.path(), &mut staging).unwrap();
         let mut candidates = Candidates::default();
         for (number, (software, version)) in rows.enumerate() {

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use dump::Stop;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
@@ -51,6 +52,7 @@ pub(crate) struct Staging {
     waiting: Vec<Step>,
     /// Folders below the public one that files were made in.
     folders: Vec<PathBuf>,
+    stop: Stop,
 }
 
 #[derive(Debug)]
@@ -62,14 +64,24 @@ enum Step {
 }
 
 impl Staging {
-    /// Nothing waits in `folder` yet.
-    pub(crate) fn new(folder: &Path) -> Self {
+    /// Nothing waits in `folder` yet. No file is begun any more once `stop` is said.
+    pub(crate) fn new(folder: &Path, stop: Stop) -> Self {
         Self {
             folder: folder.to_owned(),
             suffix: format!("{:016x}{UNPUBLISHED}", RandomState::new().hash_one(folder)),
             waiting: Vec::new(),
             folders: vec![folder.to_owned()],
+            stop,
         }
+    }
+
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Whether what is being made is still wanted.
+    pub(crate) fn check(&self) -> Result<(), SiteError> {
+        self.stop.check().map_err(|_said| SiteError::Stopped)
     }
 
     /// Makes a folder below the public one, if it is not there.
@@ -89,6 +101,7 @@ impl Staging {
 
     /// Makes the file that is to be called `name`, a path below the public folder, beside its place.
     pub(crate) fn create(&mut self, name: &str) -> Result<File, SiteError> {
+        self.check()?;
         let place = self.folder.join(name);
         let beside = beside(&place, &self.suffix);
         let failed = |error| SiteError::from_io(&beside, "creating", error);
@@ -148,11 +161,12 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until all that was written is on the disk.
+    /// Waits until all that was written is on the disk, as long as the disk takes: a stop that is said meanwhile is heard behind it.
     pub(crate) fn sync(&self) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "syncing", error);
         let folder = File::open(&self.folder).map_err(failed)?;
-        rustix::fs::syncfs(&folder).map_err(|error| failed(error.into()))
+        rustix::fs::syncfs(&folder).map_err(|error| failed(error.into()))?;
+        self.check()
     }
 
     /// Puts all files in their places, and waits until that is on the disk.
@@ -255,7 +269,7 @@ mod tests {
     #[test]
     fn nothing_is_seen_before_it_is_published_and_nothing_is_left_when_it_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path());
+        let mut staging = Staging::new(folder.path(), Stop::default());
         staging.make_folder("sub").unwrap();
         staging.write("sub/a", b"old").unwrap();
         assert!(!folder.path().join("sub/a").exists());
@@ -267,7 +281,7 @@ mod tests {
     fn a_file_that_became_short_loses_its_gzipped_twin() {
         let folder = tempfile::tempdir().unwrap();
         let publish = |bytes: &[u8]| {
-            let mut staging = Staging::new(folder.path());
+            let mut staging = Staging::new(folder.path(), Stop::default());
             staging.write("a", bytes).unwrap();
             staging.sync().unwrap();
             staging.publish().unwrap();
@@ -281,7 +295,7 @@ mod tests {
     fn what_is_no_longer_made_leaves_and_what_a_crash_left_is_cleared() {
         let folder = tempfile::tempdir().unwrap();
         let sub = folder.path().join("sub");
-        let mut staging = Staging::new(folder.path());
+        let mut staging = Staging::new(folder.path(), Stop::default());
         staging.make_folder("sub").unwrap();
         staging.write("sub/kept", b"1").unwrap();
         fs::write(sub.join("gone.html"), "x").unwrap();
@@ -299,7 +313,7 @@ mod tests {
     fn a_place_that_cannot_be_taken_ends_the_rest_and_leaves_nothing_beside() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        let mut staging = Staging::new(folder.path());
+        let mut staging = Staging::new(folder.path(), Stop::default());
         for name in ["a", "b", "c"] {
             staging.write(name, b"x").unwrap();
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dump::Instance;
+use dump::{Instance, Stop};
 
 use crate::answer::Answer;
 use crate::assets::ASSETS;
@@ -53,13 +53,13 @@ pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
 }
 
 impl Site {
-    /// Begins a site in the public folder.
+    /// Begins a site in the public folder. It ends with [`SiteError::Stopped`] once `stop` is said, up to [`Staged::publish`].
     ///
     /// # Errors
     /// When the folder is not there or can't be written.
-    pub fn begin(folder: &Path, mut facts: Facts) -> Result<Self, SiteError> {
+    pub fn begin(folder: &Path, mut facts: Facts, stop: &Stop) -> Result<Self, SiteError> {
         facts.history = history::fit(facts.history);
-        let mut staging = Staging::new(folder);
+        let mut staging = Staging::new(folder, stop.clone());
         Ok(Self {
             list: List::new(folder, &mut staging)?,
             shards: Shards::new(folder)?,
@@ -83,8 +83,9 @@ impl Site {
     /// Takes the answer for a host that the census knows, listed or not, in any order.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When it can't be written, or is no longer wanted.
     pub fn answer(&mut self, answer: &Answer) -> Result<(), SiteError> {
+        self.staging.check()?;
         self.shards.push(answer)
     }
 

@@ -275,22 +275,24 @@ impl Reader {
             .query_row([after.0, until.0, i64::from(most)], |row| row.get(0))?)
     }
 
-    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot of the database. Gives how many.
+    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot of the database; ends with the first error of `visit`.
+    /// Gives how many.
     ///
     /// # Errors
-    /// A fault of ours; some hosts may have been visited already, and what was made of them has to be thrown away.
-    pub fn listed(
+    /// A fault of ours, or what `visit` returned; some hosts may have been visited already, and what was made of them has to be thrown away.
+    pub fn listed<E: From<StoreError>>(
         &self,
         now: Timestamp,
         calendar: Calendar,
-        mut visit: impl FnMut(Listed<'_>),
-    ) -> Result<u64, StoreError> {
+        mut visit: impl FnMut(Listed<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let alive_since = now.minus(calendar.unlisted_after());
-        let mut statement = self.connection.prepare_cached(LISTED)?;
-        let mut rows = statement.query(params![alive_since.0])?;
+        let ours = StoreError::from;
+        let mut statement = self.connection.prepare_cached(LISTED).map_err(ours)?;
+        let mut rows = statement.query(params![alive_since.0]).map_err(ours)?;
         let mut hosts = 0;
-        while let Some(row) = rows.next()? {
-            visit(listed(row)?);
+        while let Some(row) = rows.next().map_err(ours)? {
+            visit(listed(row)?)?;
             hosts += 1;
         }
         Ok(hosts)

@@ -57,7 +57,11 @@ pub(super) fn publish(
     about: &About,
 ) -> Result<(), PagesError> {
     let mut making = Making {
-        site: Site::begin(folder, facts(reader, folder, occasion.now, about)?)?,
+        site: Site::begin(
+            folder,
+            facts(reader, folder, occasion.now, about)?,
+            occasion.stop,
+        )?,
         rows: Standing::of(folder)?,
         occasion,
     };
@@ -122,7 +126,6 @@ struct Making<'a> {
 
 impl Making<'_> {
     fn take(&mut self, asked: Asked<'_>) -> Result<(), PagesError> {
-        self.occasion.stop.check()?;
         match asked {
             Asked::Known(known) => {
                 let host = &known.record.host;

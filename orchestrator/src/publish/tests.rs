@@ -12,6 +12,7 @@ use store::{Store, Writer};
 use super::*;
 
 mod pages;
+mod stops;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 

@@ -11,6 +11,7 @@ mod columns;
 mod round_trip;
 mod schemas;
 mod set;
+mod stop;
 
 use std::collections::BTreeMap;
 use std::path::Path;

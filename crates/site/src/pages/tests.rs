@@ -1,7 +1,8 @@
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use census::state::StateName;
-use dump::{Instance, ListedState, Moment};
+use dump::{Instance, ListedState, Moment, Stop};
 use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::answer::Answer;
 use crate::assets::ASSETS;
+use crate::error::SiteError;
 use crate::facts::{ByState, Facts, Intake};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
@@ -18,7 +20,7 @@ use crate::staging::Staging;
 use crate::text::shown;
 use crate::why::{Place, Why};
 use crate::words::{FOUND, found_word};
-use crate::write::Site;
+use crate::write::{Site, Staged};
 
 const MADE: i64 = 1_795_000_000_000;
 
@@ -76,7 +78,7 @@ fn instance(host: &str, software: &str, version: &str) -> Instance {
 
 fn published(facts: Facts, rows: impl IntoIterator<Item = Instance>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts).unwrap();
+    let mut site = Site::begin(folder.path(), facts, &Stop::default()).unwrap();
     for row in rows {
         site.instance(&row).unwrap();
     }
@@ -212,7 +214,7 @@ fn the_start_page_stays_below_100_kb_with_three_years_and_200_kinds_of_software(
 fn a_page_that_nothing_runs_on_any_more_goes_away() {
     let folder = published(facts(0), [instance("a.example", "gone", "1")]);
     assert!(folder.path().join("software/gone.html").exists());
-    let mut site = Site::begin(folder.path(), facts(0)).unwrap();
+    let mut site = Site::begin(folder.path(), facts(0), &Stop::default()).unwrap();
     site.instance(&instance("a.example", "new", "1")).unwrap();
     site.finish().unwrap().publish().unwrap();
     assert!(!folder.path().join("software/gone.html").exists());
@@ -223,7 +225,7 @@ fn a_page_that_nothing_runs_on_any_more_goes_away() {
 #[test]
 fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts(0)).unwrap();
+    let mut site = Site::begin(folder.path(), facts(0), &Stop::default()).unwrap();
     let host = protocol::Host::parse("left-alone.example").unwrap();
     let answer = Answer {
         key: crate::answer::Key::of(&host),
@@ -251,6 +253,63 @@ fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     }
     // A shard for each first digit among them.
     assert!(files > 16, "{files}");
+}
+
+/// All files in a folder and below it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// A million hosts have thousands of files and pages, which take longer than whoever stops a container waits.
+#[test]
+fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() {
+    let hosts = ["a.example", "b.example"];
+    let row = |host: &&str| instance(host, "software0", "1");
+    let folder = published(facts(1), hosts.iter().map(row));
+    let made = |stop: &Stop| -> Result<Staged, SiteError> {
+        let mut site = Site::begin(folder.path(), facts(2), stop)?;
+        for host in &hosts {
+            site.instance(&row(host))?;
+            site.answer(&Answer {
+                key: crate::answer::Key::of(&protocol::Host::parse(host).unwrap()),
+                place: Place::Waiting,
+                why: Why::Waiting,
+                found: None,
+                last_checked: None,
+                next_check: None,
+            })?;
+        }
+        site.finish()
+    };
+    let stood = files(folder.path());
+    let mut looks = 0;
+    let staged = loop {
+        match made(&Stop::after(looks)) {
+            Ok(staged) => break staged,
+            Err(error) => assert!(matches!(error, SiteError::Stopped), "{looks}: {error}"),
+        }
+        assert!(files(folder.path()) == stood, "{looks}");
+        looks += 1;
+    };
+    staged.publish().unwrap();
+    let files = files(folder.path()).len();
+    let readings = 2;
+    let all = hosts.len() + files + readings * hosts.len() + 1;
+    assert_eq!(
+        usize::try_from(looks),
+        Ok(all),
+        "and one when all is synced"
+    );
 }
 
 #[test]
@@ -287,7 +346,8 @@ fn rendered(software_name: &str, version: &str) -> String {
     }
     facts.history = fit(facts.history);
     let folder = tempfile::tempdir().unwrap();
-    let mut list = List::new(folder.path(), &mut Staging::new(folder.path())).unwrap();
+    let mut staging = Staging::new(folder.path(), Stop::default());
+    let mut list = List::new(folder.path(), &mut staging).unwrap();
     let mut candidates = Candidates::default();
     let row = instance("a.example", software_name, version);
     candidates.add(list.push(&row).unwrap().unwrap());

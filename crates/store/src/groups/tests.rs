@@ -81,7 +81,10 @@ impl Census {
         let mut names = Vec::new();
         let reader = self.store.reader().unwrap();
         reader
-            .listed(now, REAL, |row| names.push(row.host.to_owned()))
+            .listed(now, REAL, |row| {
+                names.push(row.host.to_owned());
+                Ok::<(), StoreError>(())
+            })
             .unwrap();
         names
     }

@@ -88,9 +88,20 @@ proptest! {
             .collect();
         expect.sort();
         let mut names = Vec::new();
-        let count = reader.listed(NOW, Calendar::REAL, |row| names.push(row.host.to_owned())).unwrap();
+        let take = |row: Listed<'_>| -> Result<(), StoreError> {
+            names.push(row.host.to_owned());
+            Ok(())
+        };
+        let count = reader.listed(NOW, Calendar::REAL, take).unwrap();
         prop_assert_eq!(usize::try_from(count).unwrap(), names.len());
-        prop_assert_eq!(names, expect);
+        prop_assert_eq!(&names, &expect);
+        let mut visited = 0;
+        let ended = reader.listed(NOW, Calendar::REAL, |_row| {
+            visited += 1;
+            Err(StoreError::Closed)
+        });
+        prop_assert_eq!(ended.is_err(), !names.is_empty());
+        prop_assert_eq!(visited, names.len().min(1));
     }
 }
 

@@ -360,7 +360,8 @@ async fn a_census_of_before_the_groups_is_grouped_and_whoever_lived_keeps_its_pl
     let listed = |store: &crate::Store| {
         let calendar = census::time::Calendar::REAL;
         let reader = store.reader().unwrap();
-        reader.listed(Timestamp(2), calendar, |_row| {}).unwrap()
+        let none = |_row: crate::Listed<'_>| Ok::<(), crate::StoreError>(());
+        reader.listed(Timestamp(2), calendar, none).unwrap()
     };
     assert_eq!(listed(&store), 20);
     let names = std::sync::Arc::new(admission::Names {

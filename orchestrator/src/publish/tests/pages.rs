@@ -14,11 +14,11 @@ use crate::publish::round::{Done, Extent, Round};
 
 impl Stage {
     /// A whole dump.
-    fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
+    pub(super) fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
         self.make(deny, force, Extent::Whole).names
     }
 
-    fn make(&self, deny: &str, force: Force, extent: Extent) -> Done {
+    pub(super) fn make(&self, deny: &str, force: Force, extent: Extent) -> Done {
         let deny = DomainList::parse(deny.as_bytes(), Path::new("deny")).unwrap();
         let about = About {
             contact: "https://a.example/".to_owned(),
@@ -53,7 +53,7 @@ impl Stage {
     }
 
     /// Every file of the public folder as text, unpacked, by its path.
-    fn texts(&self) -> BTreeMap<PathBuf, String> {
+    pub(super) fn texts(&self) -> BTreeMap<PathBuf, String> {
         let mut folders = vec![self.public()];
         let mut texts = BTreeMap::new();
         while let Some(folder) = folders.pop() {
@@ -350,28 +350,4 @@ async fn a_days_counts_are_those_of_its_last_list_and_all_who_came_and_went() {
     assert_eq!((days[0].appeared, days[0].died, days[0].others), (1, 1, 0));
     let page = std::fs::read_to_string(stage.public().join("index.html")).unwrap();
     assert!(page.contains("1970-01-01"));
-}
-
-/// Of a million hosts a dump takes longer than whoever stops a container waits.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dump_that_is_to_stop_leaves_what_stood_and_nothing_beside_it() {
-    let stage = Stage::new("abcd").await;
-    stage.round("", Force::No).unwrap();
-    let stood = stage.texts();
-    stage.opt_out("a").await;
-    stage.stop.say();
-    for force in [Force::Yes, Force::No] {
-        let done = stage.make("", force, Extent::Whole);
-        assert!(
-            matches!(done.names, Err(PublishError::Dump(DumpError::Stopped))),
-            "{done:?}"
-        );
-        assert!(!done.has_pages);
-    }
-    let done = stage.make("", Force::No, Extent::Pages);
-    assert!(
-        matches!(done.names, Err(PublishError::Pages(_))),
-        "{done:?}"
-    );
-    assert!(stage.texts() == stood);
 }

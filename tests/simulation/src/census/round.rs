@@ -74,6 +74,7 @@ impl Census {
         let mut rows = Vec::new();
         self.stage.reader.listed(as_of, calendar, |row| {
             rows.push((Name::of(row.host), row.last_alive));
+            Ok::<(), Failure>(())
         })?;
         let (mut list, mut farm) = (OnList::default(), 0);
         for (name, last_alive) in rows {

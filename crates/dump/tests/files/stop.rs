@@ -1,0 +1,30 @@
+//! Sets that are no longer wanted while they are made whole.
+
+use dump::Stop;
+
+use super::*;
+
+/// The list at the root, five files of data, five schemas.
+const PACKED: u64 = 1 + 5 + 5;
+
+#[test]
+fn a_set_that_is_stopped_at_any_file_leaves_what_stood_and_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    publish(folder.path(), &[instance("a.example")]);
+    let stood = files(folder.path());
+    let mut looks = 0;
+    let sealed = loop {
+        let mut draft = draft(folder.path(), &[instance("b.example")]).unwrap();
+        draft.stops_with(&Stop::after(looks));
+        match draft.seal() {
+            Ok(sealed) => break sealed,
+            Err(error) => assert!(matches!(error, DumpError::Stopped), "{looks}: {error}"),
+        }
+        assert!(files(folder.path()) == stood, "{looks}");
+        looks += 1;
+    };
+    assert_eq!(looks, PACKED);
+    sealed.publish().unwrap();
+    let names = &files(folder.path())[dump::NODES_FILE];
+    assert!(String::from_utf8_lossy(names).contains("b.example"));
+}
