@@ -1,6 +1,7 @@
 //! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
 //!
 //! In: nothing. Out: a table: known and new names a second through the census's own door, and by one autocommitted statement a name; memory of the names.
+//! With `--data`, the points of their plot.
 //!
 //! The door has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
 //! durability and a statement that is kept prepared; it decides nothing and counts nothing.
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result};
+use bench::data::{Data, Plot};
 use census::time::Timestamp;
 use clap::Parser;
 use orchestrator::door::Door;
@@ -55,11 +57,15 @@ struct Arguments {
     /// Where the database lies meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
+    /// File that gets the points of plots, behind those that are there
+    #[arg(long)]
+    data: Option<PathBuf>,
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let data = Data::open(arguments.data.as_deref())?;
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let path = folder.path().join("census.db");
     let mut stage = Stage::open(&path, &arguments).await?;
@@ -74,7 +80,23 @@ async fn main() -> Result<()> {
         known_plain.push(stage.plainly(&plain)?);
         new_plain.push(stage.plainly(&news("plain", round, arguments.plain)?)?);
     }
+    leave_points(data, &costs)?;
     stage.report(&arguments, costs)
+}
+
+/// How many times as many names the door takes as the plain way, round by round.
+fn leave_points(mut data: Data, costs: &[Vec<Cost>; 4]) -> Result<()> {
+    let [known_door, new_door, known_plain, new_plain] = costs;
+    for (label, door, plain) in [
+        ("known names", known_door, known_plain),
+        ("new names", new_door, new_plain),
+    ] {
+        for (round, (door, plain)) in (1_u32..).zip(door.iter().zip(plain)) {
+            let times = door.rate / plain.rate;
+            data.point(Plot::IngestRatio, label, f64::from(round), times)?;
+        }
+    }
+    Ok(())
 }
 
 struct Stage {

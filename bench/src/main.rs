@@ -1,7 +1,7 @@
 //! What the whole path costs, against the least that could be done (`bench/README.md`).
 //!
 //! In: the release binaries, an engine, the checker's image. Out: a table of runs or of medians by checks in flight, the ratio of the two sides, and who
-//! spent the processor's time.
+//! spent the processor's time. With `--data`, the points of their plots.
 
 mod direct;
 mod lab;
@@ -17,6 +17,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use bench::data::{Data, Plot};
 use clap::Parser;
 use protocol::Host;
 
@@ -55,6 +56,9 @@ struct Arguments {
     /// Checks at the same time, 1 to 64; several, with commas between them, one after the other
     #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
     in_flight: Vec<usize>,
+    /// File that gets the points of plots, behind those that are there
+    #[arg(long)]
+    data: Option<PathBuf>,
 }
 
 fn in_flight(text: &str) -> Result<usize, String> {
@@ -75,6 +79,7 @@ struct Pair {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let data = Data::open(arguments.data.as_deref())?;
     let stage = Stage::set(Equipment {
         programs: arguments.programs.clone(),
         engine: arguments.engine.clone(),
@@ -84,12 +89,12 @@ async fn main() -> Result<()> {
         in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
     })
     .await?;
-    let outcome = compare(&arguments, &stage).await;
+    let outcome = compare(&arguments, &stage, data).await;
     let struck = stage.strike().await;
     outcome.and(struck)
 }
 
-async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
+async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result<()> {
     let direct = stage.direct().await?;
     let hosts = lab::hosts(lab::crowd(arguments.checks))?;
     let mut out = std::io::stdout();
@@ -107,11 +112,13 @@ async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
         if arguments.in_flight.len() == 1 {
             write_runs(&mut out, &least, &whole)?;
         }
-        pairs.push(Pair {
+        let pair = Pair {
             in_flight,
             direct: middle(&least),
             whole: middle(&whole),
-        });
+        };
+        leave_points(&mut data, pair)?;
+        pairs.push(pair);
     }
     write_medians(&mut out, &pairs)?;
     writeln!(
@@ -138,6 +145,20 @@ fn middle(costs: &[Cost]) -> Cost {
         cpu_seconds_by_part: by_part,
         idle: middle(&|cost| cost.idle),
     }
+}
+
+fn leave_points(data: &mut Data, pair: Pair) -> Result<()> {
+    let x = f64::from(u32::try_from(pair.in_flight)?);
+    let (direct, whole) = (pair.direct, pair.whole);
+    let cpu_ratio = whole.cpu_seconds / direct.cpu_seconds;
+    data.point(Plot::PathRate, "whole path", x, whole.rate)?;
+    data.point(Plot::PathRate, "bare client", x, direct.rate)?;
+    data.point(Plot::PathRatio, "checks/s", x, whole.rate / direct.rate)?;
+    data.point(Plot::PathRatio, "CPU s/check", x, cpu_ratio)?;
+    for (part, spent) in PARTS.into_iter().zip(whole.cpu_seconds_by_part) {
+        data.point(Plot::PathCpu, part, x, spent)?;
+    }
+    Ok(())
 }
 
 fn write_runs(

@@ -1,7 +1,7 @@
 //! What a check costs by the number of rows, the memory that they take, and the dump (`bench/README.md`).
 //!
 //! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
-//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the same figures.
+//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the points of their plots.
 
 #[path = "scale/checks.rs"]
 mod checks;
@@ -16,12 +16,12 @@ mod median;
 #[path = "scale/plain.rs"]
 mod plain;
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use bench::data::{Data, Plot};
 use clap::Parser;
 
 use crate::checks::{Census, Costs, Way};
@@ -51,7 +51,7 @@ struct Arguments {
     /// Where the databases lie meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
-    /// File that gets the figures, behind those that are there
+    /// File that gets the points of plots, behind those that are there
     #[arg(long)]
     data: Option<PathBuf>,
     /// Opens this census, says what memory it takes, and ends: how the benchmark calls itself
@@ -66,7 +66,8 @@ async fn main() -> Result<()> {
         return held::hold(path, arguments.checks, arguments.junk).await;
     }
     let folder = tempfile::tempdir_in(&arguments.folder)?;
-    let mut out = Out::open(arguments.data.as_deref())?;
+    let data = Data::open(arguments.data.as_deref())?;
+    let mut out = Out { data };
     out.say(&format!("SQLite {}, compiled in.\n", rusqlite::version()))?;
     if !arguments.rows.is_empty() {
         cost_by_rows(&arguments, folder.path(), &mut out).await?;
@@ -78,36 +79,15 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Tables on stdout, and lines for plots.
+/// Tables on stdout, and points of plots.
 pub(crate) struct Out {
-    data: Option<File>,
+    data: Data,
 }
 
 impl Out {
-    fn open(data: Option<&Path>) -> Result<Self> {
-        let open = |path: &Path| {
-            let mut options = File::options();
-            options.create(true).append(true);
-            options
-                .open(path)
-                .with_context(|| format!("no lines can be written to {}", path.display()))
-        };
-        Ok(Self {
-            data: data.map(open).transpose()?,
-        })
-    }
-
     /// A line of a table, or of what is said about it.
     pub(crate) fn say(&self, line: &str) -> Result<()> {
         Ok(writeln!(std::io::stdout(), "{line}")?)
-    }
-
-    /// A point of a line of a plot: the plot, the line, and where it lies.
-    fn point(&mut self, plot: &str, line: &str, x: f64, y: f64) -> Result<()> {
-        if let Some(data) = &mut self.data {
-            writeln!(data, "{plot}\t{line}\t{x}\t{y}")?;
-        }
-        Ok(())
     }
 }
 
@@ -183,8 +163,9 @@ fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> 
         );
         let smallest = *smallest.get_or_insert(cpu);
         let rows = size.census.rows();
+        let times_ours = micros(plain.cpu_rate) / micros(pick.cpu_rate);
         out.say(&format!(
-            "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} | {:.1} ({:.1}) | {:.2} |",
+            "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} | {:.1} ({:.1}) | {times_ours:.2} |",
             micros(pick.cpu_rate),
             micros(pick.rate),
             micros(settle.cpu_rate),
@@ -192,10 +173,12 @@ fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> 
             cpu / smallest,
             micros(plain.cpu_rate),
             micros(plain.rate),
-            micros(plain.cpu_rate) / micros(pick.cpu_rate),
         ))?;
-        let line = way.as_str();
-        out.point("cost-over-rows", line, rows as f64, cpu)?;
+        let (label, x) = (way.as_str(), rows as f64);
+        out.data.point(Plot::CostOverRows, label, x, cpu)?;
+        let ratio = cpu / smallest;
+        out.data.point(Plot::CostToSmallest, label, x, ratio)?;
+        out.data.point(Plot::PickToPlain, label, x, times_ours)?;
     }
     Ok(())
 }
@@ -237,18 +220,13 @@ fn memory_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result
             mib(held.junk_kib),
             mib(held.most_kib),
         ))?;
-        out.point(
-            "memory-over-rows",
-            "after the start",
-            *rows as f64,
-            mib(held.opened_kib),
-        )?;
-        out.point(
-            "memory-over-rows",
-            "after checks and junk names",
-            *rows as f64,
-            mib(held.junk_kib),
-        )?;
+        for (label, kib) in [
+            ("after the start", held.opened_kib),
+            ("after checks and junk names", held.junk_kib),
+        ] {
+            let x = *rows as f64;
+            out.data.point(Plot::MemoryOverRows, label, x, mib(kib))?;
+        }
     }
     Ok(())
 }

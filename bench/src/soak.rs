@@ -1,7 +1,7 @@
 //! A census of a million hosts that runs for half an hour with real containers (`bench/README.md`).
 //!
 //! In: the release binaries, an engine, the checker's image. Out: what it was like, minute by minute, who spent the processor's time, and how much of what
-//! a bare client of the engine does in the same run came of it.
+//! a bare client of the engine does in the same run came of it. With `--data`, the points of the plots.
 
 mod direct;
 #[path = "soak/history.rs"]
@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use bench::data::{Data, Plot};
+use clap::{Parser, ValueEnum as _};
 use orchestrator::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
@@ -32,7 +33,7 @@ use crate::measure::{Cost, Start};
 use crate::processes::{PARTS, own_seconds};
 use crate::role::Role;
 use crate::stage::{Equipment, Stage};
-use crate::watch::{HEAD, Seen, Watch};
+use crate::watch::{HEAD, Row, Seen, Watch};
 use crate::world::{Kind, World};
 
 /// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
@@ -81,11 +82,18 @@ struct Arguments {
     /// The checker's image
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
+    /// File that gets the points of plots, behind those that are there
+    #[arg(long)]
+    data: Option<PathBuf>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let points = Points {
+        data: Data::open(arguments.data.as_deref())?,
+        world: arguments.world,
+    };
     let living = World::living_of(arguments.world, arguments.rows);
     let world = World::new(lab::crowd(living), living, arguments.rows);
     let stage = Stage::set(Equipment {
@@ -97,12 +105,18 @@ async fn main() -> Result<()> {
         in_flight_max: usize::from(arguments.in_flight),
     })
     .await?;
-    let outcome = soak(&arguments, world, living, &stage).await;
+    let outcome = soak(&arguments, world, living, &stage, points).await;
     let struck = stage.strike().await;
     outcome.and(struck)
 }
 
-async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -> Result<()> {
+async fn soak(
+    arguments: &Arguments,
+    world: World,
+    living: u32,
+    stage: &Stage,
+    mut points: Points,
+) -> Result<()> {
     let mut out = std::io::stdout();
     lead_to_the_lab(&stage.folder().join("lab/names"), world)?;
     let before = directly(arguments, living, stage).await?;
@@ -141,6 +155,7 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
     };
     let seen = watch
         .minutes(arguments.minutes, |minute, row| {
+            points.minute(minute, row)?;
             Ok(writeln!(std::io::stdout(), "| {minute} | {row}")?)
         })
         .await?;
@@ -149,6 +164,8 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
     orchestrator.stop().await?;
     let stopped_s = stopping.elapsed().as_secs_f64();
     let after = directly(arguments, living, stage).await?;
+    points.bare_client(before, 0)?;
+    points.bare_client(after, arguments.minutes)?;
     tell(&mut out, &seen, before, after)?;
     writeln!(out, "\nThe daemon ended within {stopped_s:.1} s.")?;
     writeln!(out, "\n| state | hosts before | after |\n|---|---|---|")?;
@@ -202,6 +219,38 @@ fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
         command.env("FEDICENSUS_CHECKS_MIN", least.to_string());
     }
     Role::start("run", &mut command, stage.folder())
+}
+
+/// Points of plots, of one world.
+struct Points {
+    data: Data,
+    world: Kind,
+}
+
+impl Points {
+    fn minute(&mut self, minute: u32, row: &Row) -> Result<()> {
+        let (label, x) = (self.label(""), f64::from(minute));
+        self.data.point(Plot::SoakRate, &label, x, row.cost.rate)?;
+        for (what, mib) in [(", resident", row.resident_mib), (", most", row.most_mib)] {
+            let (label, mib) = (self.label(what), f64::from(u32::try_from(mib)?));
+            self.data.point(Plot::SoakMemory, &label, x, mib)?;
+        }
+        Ok(())
+    }
+
+    /// What the bare client did before and after makes a line from the first minute to the last.
+    fn bare_client(&mut self, cost: Option<Cost>, minute: u32) -> Result<()> {
+        let Some(cost) = cost else { return Ok(()) };
+        let label = self.label(", bare client");
+        let x = f64::from(minute);
+        self.data.point(Plot::SoakRate, &label, x, cost.rate)
+    }
+
+    fn label(&self, what: &str) -> String {
+        let world = self.world.to_possible_value();
+        let world = world.map(|world| format!("{} world", world.get_name()));
+        world.unwrap_or_default() + what
+    }
 }
 
 fn tell(

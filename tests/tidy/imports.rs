@@ -85,6 +85,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "protocol",
             "admission",
             "census",
+            "chart",
             "dump",
             "gateway",
             "lab",
@@ -103,6 +104,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "protocol",
             "admission",
             "census",
+            "chart",
             "gateway",
             "launcher",
             "orchestrator",
@@ -110,6 +112,8 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
+    // Draws what the two before found.
+    ("chart", &[], &["tokio", "rusqlite", "reqwest", "bollard"]),
     ("xtask", &[], &["tokio"]),
 ];
 

@@ -1,50 +1,75 @@
-//! The `bench` chore: all benchmarks, one after the other, in Markdown as `bench/RESULTS.md` has it.
+//! The `bench` chore: all benchmarks, one after the other, in Markdown as `bench/RESULTS.md` has it, and their plots.
 //!
-//! In: whether there is an hour or ten minutes. Out: on stdout the machine, the versions, and of each benchmark its command, the load before and after
-//! it, and its tables. Refused: nothing is left out silently; what needs an engine comes last and is told when there is none. One that fails is
-//! told, and the others run.
+//! In: how much time there is. Out: on stdout the machine, the versions, and of each benchmark its command, the load before and after it, and its tables;
+//! plots as files. Refused: nothing is left out silently; what needs an engine comes last and is told when there is none. One that fails is told, and
+//! the others run.
 
 use std::io::Write;
-use std::path::Path;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::engine::Engine;
 use crate::step::{output, passes, say, target_folder};
+
+/// What is built: the benchmarks, and what some of them start as processes from beside themselves.
+const BUILD: &str =
+    "build --release --locked -p orchestrator -p lab -p bench -p fedicensus-checker -p tests";
+
+/// Where `bench-dead` has its hosts: a name's address is dialled at this port only, which not everybody may bind.
+const DEAD_HOSTS: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 98, 0, 1), 443);
+
+/// Draws what they found.
+const PLOTS: &str = "bench-plots";
 
 /// What a benchmark needs beside its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
+    /// That [`DEAD_HOSTS`] may be bound.
+    Port,
     /// A container engine with the checker's image (`lab/up && lab/down` makes it).
     Engine,
+}
+
+/// Whether a benchmark leaves points of plots, in the file that it is told by `--data`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plotted {
+    Yes,
+    No,
 }
 
 /// A benchmark.
 struct Benchmark {
     program: &'static str,
-    /// Arguments when there is an hour.
+    /// With less time it is left out.
+    least: Extent,
+    /// Arguments when there are ten minutes.
+    quick: &'static [&'static str],
+    /// Arguments when there is more.
     whole: &'static [&'static str],
-    /// Arguments when there are ten minutes; none: it is left out.
-    quick: Option<&'static [&'static str]>,
     needs: Needs,
+    plotted: Plotted,
 }
 
 /// In the order in which they run. Sizes are those of the targets; where that takes more than some minutes on two cores, less is said here and
 /// `bench/README.md` has the whole.
-const ALL: [Benchmark; 9] = [
+const ALL: [Benchmark; 11] = [
     Benchmark {
         program: "bench-admission",
+        least: Extent::Quick,
+        quick: &["--decisions", "1000000", "--domains", "1000000"],
         whole: &[],
-        quick: Some(&["--decisions", "1000000", "--domains", "1000000"]),
         needs: Needs::Nothing,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-scale",
-        whole: &[],
-        quick: Some(&[
+        least: Extent::Quick,
+        quick: &[
             "--rows",
             "10000,100000",
             "--rounds",
@@ -53,19 +78,23 @@ const ALL: [Benchmark; 9] = [
             "100000",
             "--junk",
             "500000",
-        ]),
+        ],
+        whole: &[],
         needs: Needs::Nothing,
+        plotted: Plotted::Yes,
     },
     Benchmark {
         program: "bench-ingest",
+        least: Extent::Quick,
+        quick: &["--rows", "100000", "--known", "200000", "--new", "20000"],
         whole: &[],
-        quick: Some(&["--rows", "100000", "--known", "200000", "--new", "20000"]),
         needs: Needs::Nothing,
+        plotted: Plotted::Yes,
     },
     Benchmark {
         program: "bench-store",
-        whole: &[],
-        quick: Some(&[
+        least: Extent::Quick,
+        quick: &[
             "--rows",
             "100000",
             "--seconds",
@@ -74,56 +103,98 @@ const ALL: [Benchmark; 9] = [
             "1",
             "--churns",
             "1",
-        ]),
+        ],
+        whole: &[],
         needs: Needs::Nothing,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-flood",
+        least: Extent::Quick,
+        quick: &["--days", "1", "--names", "1000000"],
         whole: &["--days", "2"],
-        quick: Some(&["--days", "1", "--names", "1000000"]),
         needs: Needs::Nothing,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-files",
+        least: Extent::Quick,
+        quick: &["--instances", "100000"],
         whole: &[],
-        quick: Some(&["--instances", "100000"]),
         needs: Needs::Nothing,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-site",
+        least: Extent::Quick,
+        quick: &["--hosts", "100000"],
         whole: &[],
-        quick: Some(&["--hosts", "100000"]),
         needs: Needs::Nothing,
+        plotted: Plotted::No,
+    },
+    Benchmark {
+        program: "bench-dead",
+        least: Extent::Quick,
+        quick: &["--hosts", "20000", "--before", "5", "--seconds", "15"],
+        whole: &[],
+        needs: Needs::Port,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-path",
-        whole: &[],
-        quick: Some(&["--checks", "30", "--runs", "2"]),
+        least: Extent::Quick,
+        quick: &["--checks", "20", "--runs", "2", "--in-flight", "1,4,16"],
+        whole: &["--in-flight", "1,2,4,8,16"],
         needs: Needs::Engine,
+        plotted: Plotted::Yes,
     },
     Benchmark {
         program: "bench-launch",
+        least: Extent::Whole,
+        quick: &[],
         whole: &["--containers", "30"],
-        quick: None,
         needs: Needs::Engine,
+        plotted: Plotted::No,
+    },
+    Benchmark {
+        program: "bench-soak",
+        least: Extent::Soak,
+        quick: &[],
+        whole: &["--world", "living"],
+        needs: Needs::Engine,
+        plotted: Plotted::Yes,
     },
 ];
 
-/// How much time there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How much time there is, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// An hour on two idle cores.
-    Whole,
     /// Ten minutes: small sizes, which show that all of it runs and little else.
     Quick,
+    /// More than an hour on two idle cores.
+    Whole,
+    /// And a census of a million hosts for half an hour after it.
+    Soak,
 }
 
 impl Benchmark {
     fn arguments(&self, extent: Extent) -> Option<&'static [&'static str]> {
-        match extent {
-            Extent::Whole => Some(self.whole),
-            Extent::Quick => self.quick,
+        if extent < self.least {
+            return None;
         }
+        Some(match extent {
+            Extent::Quick => self.quick,
+            Extent::Whole | Extent::Soak => self.whole,
+        })
+    }
+}
+
+/// How a run of an extent is asked for.
+fn asked_for(extent: Extent) -> &'static str {
+    match extent {
+        Extent::Quick => "cargo xtask bench --quick",
+        Extent::Whole => "cargo xtask bench",
+        Extent::Soak => "cargo xtask bench --soak",
     }
 }
 
@@ -132,43 +203,113 @@ impl Benchmark {
 /// # Errors
 /// When they can't be built, or at least one of them failed; the others have run.
 pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
-    // Some start the census and the lab as processes from beside themselves.
     let mut build = Command::new(env!("CARGO"));
-    build.args("build --release --locked -p orchestrator -p lab -p bench".split(' '));
-    passes(build.current_dir(root))?;
-    let engine = Engine::find();
-    print(&machine(root, engine.as_ref().ok())?)?;
+    passes(build.args(BUILD.split(' ')).current_dir(root))?;
+    let bench = Bench::begin(root)?;
+    print(&machine(root, bench.engine.as_ref().ok())?)?;
     let mut failed = Vec::new();
     for benchmark in &ALL {
         let program = benchmark.program;
         let Some(arguments) = benchmark.arguments(extent) else {
-            print(&format!("\n`{program}` is left out of a quick run."))?;
+            let least = asked_for(benchmark.least);
+            print(&format!("\n`{program}` is left out: `{least}` has it."))?;
             continue;
         };
-        if let (Needs::Engine, Err(error)) = (benchmark.needs, &engine) {
+        if let Err(error) = bench.has(benchmark.needs) {
             print(&format!("\n`{program}` is left out: {error:#}"))?;
             continue;
         }
-        let line = [&[program][..], arguments].concat().join(" ");
-        say(&format!("==> {line}"))?;
-        print(&format!("\n## `{line}`\n\nLoad before it: {}.\n", load()?))?;
-        let began = Instant::now();
-        let mut command = Command::new(target_folder(root).join("release").join(program));
-        let ended = passes(command.args(arguments).current_dir(root));
-        print(&format!(
-            "\nIt took {:.0} s. Load after it: {}.",
-            began.elapsed().as_secs_f64(),
-            load()?
-        ))?;
-        if let Err(error) = ended {
+        if let Err(error) = bench.measure(benchmark, arguments)? {
             print(&format!("\n**It failed**: {error:#}"))?;
             failed.push(program);
         }
+    }
+    if let Err(error) = bench.draw() {
+        print(&format!("\n**There are no plots**: {error:#}"))?;
+        failed.push(PLOTS);
     }
     if !failed.is_empty() {
         bail!("{} failed", failed.join(", "));
     }
     Ok(())
+}
+
+/// What a run goes by.
+struct Bench<'root> {
+    root: &'root Path,
+    engine: anyhow::Result<Engine>,
+    /// Holds the points of plots and the plots.
+    folder: PathBuf,
+}
+
+impl<'root> Bench<'root> {
+    /// Begins a run, without what the one before it left.
+    fn begin(root: &'root Path) -> anyhow::Result<Self> {
+        let folder = target_folder(root).join("benchmarks");
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        }
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self {
+            root,
+            engine: Engine::find(),
+            folder,
+        })
+    }
+
+    /// Whether there is what a benchmark needs.
+    fn has(&self, needs: Needs) -> anyhow::Result<()> {
+        match (needs, &self.engine) {
+            (Needs::Engine, Err(error)) => bail!("{error:#}"),
+            (Needs::Port, _) => TcpListener::bind(DEAD_HOSTS)
+                .map(|_| ())
+                .with_context(|| format!("{}:{} can't be bound", DEAD_HOSTS.0, DEAD_HOSTS.1)),
+            (Needs::Nothing, _) | (Needs::Engine, Ok(_)) => Ok(()),
+        }
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let programs = target_folder(self.root).join("release");
+        let mut command = Command::new(programs.join(name));
+        command.current_dir(self.root);
+        command
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data.tsv")
+    }
+
+    /// Runs one of them, and gives how it ended.
+    fn measure(
+        &self,
+        benchmark: &Benchmark,
+        arguments: &[&str],
+    ) -> anyhow::Result<anyhow::Result<()>> {
+        let line = [&[benchmark.program][..], arguments].concat().join(" ");
+        say(&format!("==> {line}"))?;
+        print(&format!("\n## `{line}`\n\nLoad before it: {}.\n", load()?))?;
+        let began = Instant::now();
+        let mut command = self.program(benchmark.program);
+        command.args(arguments);
+        if benchmark.plotted == Plotted::Yes {
+            command.arg("--data").arg(self.data());
+        }
+        let ended = passes(&mut command);
+        print(&format!(
+            "\nIt took {:.0} s. Load after it: {}.",
+            began.elapsed().as_secs_f64(),
+            load()?
+        ))?;
+        Ok(ended)
+    }
+
+    /// Draws the plots of whatever left points, and tells where they lie.
+    fn draw(&self) -> anyhow::Result<()> {
+        print("\n## Plots\n")?;
+        let mut command = self.program(PLOTS);
+        command.arg(self.data());
+        passes(command.arg("--folder").arg(self.folder.join("plots")))
+    }
 }
 
 /// What the figures depend on, as a list.
@@ -264,21 +405,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_an_engine_comes_last() {
+    fn what_needs_an_engine_comes_last_and_the_soak_after_it() {
         let needs: Vec<_> = ALL.iter().map(|one| one.needs == Needs::Engine).collect();
         assert!(needs.is_sorted(), "{needs:?}");
+        let soak = ALL.iter().position(|one| one.least == Extent::Soak);
+        assert_eq!(soak, Some(ALL.len() - 1));
     }
 
-    /// A benchmark that was renamed would be missed when all of them run.
     #[test]
-    fn each_is_a_program_of_the_benchmarks() {
+    fn more_time_leaves_nothing_out_that_less_time_has() {
+        let left_out = |extent| {
+            let is = |one: &&Benchmark| one.arguments(extent).is_none();
+            let programs = ALL.iter().filter(is).map(|one| one.program);
+            programs.collect::<Vec<_>>()
+        };
+        assert_eq!(left_out(Extent::Quick), ["bench-launch", "bench-soak"]);
+        assert_eq!(left_out(Extent::Whole), ["bench-soak"]);
+        assert_eq!(left_out(Extent::Soak), [""; 0]);
+    }
+
+    /// Those that are not among them: one draws, the other is a flood of days of two minutes in the lab, for whoever changes how names come in.
+    const BESIDE: [&str; 2] = [PLOTS, "bench-flood-lab"];
+
+    /// A benchmark that was renamed or forgotten would be missed when all of them run.
+    #[test]
+    fn each_program_of_the_benchmarks_is_there() {
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/Cargo.toml");
         let manifest = std::fs::read_to_string(manifest).unwrap();
-        for Benchmark { program, .. } in &ALL {
-            assert!(
-                manifest.contains(&format!("name = \"{program}\"")),
-                "{program}"
-            );
+        let names = manifest.split("[[bin]]\nname = \"").skip(1);
+        let mut programs: Vec<_> = names.filter_map(|rest| rest.split('"').next()).collect();
+        programs.sort_unstable();
+        let all = ALL.iter().map(|one| one.program);
+        let mut there: Vec<_> = all.chain(BESIDE).collect();
+        there.sort_unstable();
+        assert_eq!(there, programs);
+    }
+
+    /// A benchmark that knows no plots would end at once when it is told where to leave points.
+    #[test]
+    fn those_that_are_plotted_take_a_file_of_points() {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/src");
+        for one in &ALL {
+            let name = one.program.trim_start_matches("bench-");
+            let name = if name == "path" { "main" } else { name };
+            let text = std::fs::read_to_string(format!("{source}/{name}.rs")).unwrap();
+            let takes = text.contains("    data: Option<PathBuf>,");
+            assert_eq!(takes, one.plotted == Plotted::Yes, "{name}");
         }
     }
 

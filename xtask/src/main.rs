@@ -1,5 +1,5 @@
 //! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
-//! `cargo xtask confinement […]`, `cargo xtask bench [--quick]`.
+//! `cargo xtask confinement […]`, `cargo xtask bench [--quick|--soak]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 
@@ -32,8 +32,9 @@ usage: cargo xtask CHORE
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   confinement [--update]
                 compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
-  bench [--quick]
-                all benchmarks, one after the other, as bench/RESULTS.md has them: an hour, or ten minutes; what needs an engine comes last
+  bench [--quick | --soak]
+                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour, ten minutes, or with half an hour
+                of a census of a million hosts after them; what needs an engine comes last
 ";
 
 fn main() -> ExitCode {
@@ -65,6 +66,7 @@ fn run() -> anyhow::Result<()> {
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
         ["bench"] => bench::run(&root, bench::Extent::Whole),
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
+        ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),
         ["help" | "--help" | "-h"] => Ok(std::io::stdout().write_all(USAGE.as_bytes())?),
         _ => bail!("what shall be done?\n{USAGE}"),
     }

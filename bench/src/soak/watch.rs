@@ -57,8 +57,10 @@ pub(crate) struct Row {
     without_a_second: f64,
     running: f64,
     allowed: f64,
-    resident_mib: u64,
-    most_mib: u64,
+    /// Memory that the daemon holds.
+    pub(crate) resident_mib: u64,
+    /// The most that it held until now.
+    pub(crate) most_mib: u64,
     database_mib: u64,
     log_mib: u64,
     faults: u64,

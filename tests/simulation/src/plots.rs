@@ -5,23 +5,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use plotters::prelude::{
-    ChartBuilder, Color as _, IntoDrawingArea as _, LineSeries, PathElement, RGBColor, SVGBackend,
-    WHITE,
-};
-use plotters::style::BLACK;
+use chart::{Chart, Values};
 
 use crate::measure::Sample;
 use crate::report::Report;
-
-const SIZE: (u32, u32) = (900, 420);
-
-/// Colours that people who don't tell red from green tell apart.
-const COLOURS: [RGBColor; 3] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-];
 
 /// A line: what it is called, and its value in a sample.
 type Line = (&'static str, fn(&Sample) -> f64);
@@ -83,46 +70,21 @@ pub fn write(report: &Report, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn plot(title: &str, lines: &[Line], samples: &[Sample]) -> anyhow::Result<String> {
-    let values = || lines.iter().flat_map(|(_, of)| samples.iter().map(of));
-    let top = values().fold(1.0_f64, f64::max) * 1.02;
-    let lowest = values().fold(top, f64::min);
-    // What never falls below nine tenths is read from there.
-    let bottom = if lowest > 0.9 * top { 0.9 * top } else { 0.0 };
-    let days = samples.last().map_or(1.0, |sample| sample.day.max(1.0));
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(36)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.0..days, bottom..top)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_desc("days")
-            .label_style(("sans-serif", 15))
-            .draw()?;
-        for ((label, of), colour) in lines.iter().zip(COLOURS) {
-            let points = samples.iter().map(|sample| (sample.day, of(sample)));
-            chart
-                .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-                .label(*label)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2))
-                });
-        }
-        chart
-            .configure_series_labels()
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK)
-            .label_font(("sans-serif", 15))
-            .draw()?;
-        area.present()?;
-    }
-    Ok(svg)
+    let drawn = lines.iter().map(|(label, of)| chart::Line {
+        label,
+        points: samples
+            .iter()
+            .map(|sample| (sample.day, of(sample)))
+            .collect(),
+    });
+    let chart = Chart {
+        title,
+        across: "days",
+        values: Values::Closely,
+        target: None,
+        lines: drawn.collect(),
+    };
+    chart.svg()
 }
 
 #[cfg(test)]

@@ -1,0 +1,150 @@
+//! The plots that there are: what each is called in the file of points, and how it is drawn.
+
+use chart::{Chart, Values};
+use clap::ValueEnum;
+
+use super::Line;
+
+/// A plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Plot {
+    /// Checks a second of both sides, by checks in flight.
+    PathRate,
+    /// The whole path's figures, times the bare client's.
+    PathRatio,
+    /// Who spends the processor's time on a check of the whole path.
+    PathCpu,
+    /// What a check costs the database.
+    CostOverRows,
+    /// The same, against the fewest rows.
+    CostToSmallest,
+    /// A pick of the plain way, against ours.
+    PickToPlain,
+    /// A census's memory.
+    MemoryOverRows,
+    /// Names taken in, against the plain way.
+    IngestRatio,
+    /// Checks a second of a long census.
+    SoakRate,
+    /// The orchestrator's memory meanwhile.
+    SoakMemory,
+}
+
+/// How a plot is drawn.
+struct Look {
+    title: &'static str,
+    across: &'static str,
+    values: Values,
+    target: Option<(&'static str, f64)>,
+}
+
+impl Plot {
+    /// What it is called in the file of points; its own file is called so too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PathRate => "path-rate",
+            Self::PathRatio => "path-ratio",
+            Self::PathCpu => "path-cpu",
+            Self::CostOverRows => "cost-over-rows",
+            Self::CostToSmallest => "cost-to-smallest",
+            Self::PickToPlain => "pick-to-plain",
+            Self::MemoryOverRows => "memory-over-rows",
+            Self::IngestRatio => "ingest-ratio",
+            Self::SoakRate => "soak-rate",
+            Self::SoakMemory => "soak-memory",
+        }
+    }
+
+    /// The plot with these lines.
+    pub fn chart(self, lines: &[Line]) -> Chart<'_> {
+        let look = self.look();
+        let lines = lines.iter().map(|line| chart::Line {
+            label: &line.label,
+            points: line.points.clone(),
+        });
+        Chart {
+            title: look.title,
+            across: look.across,
+            values: look.values,
+            target: look.target,
+            lines: lines.collect(),
+        }
+    }
+
+    fn look(self) -> Look {
+        let from_zero = |title, across, target| Look {
+            title,
+            across,
+            values: Values::FromZero,
+            target,
+        };
+        let in_flight = "checks in flight";
+        match self {
+            Self::PathRate => from_zero("Checks a second", in_flight, None),
+            Self::PathRatio => from_zero(
+                "The whole path, times the bare client",
+                in_flight,
+                Some(("target, checks/s: 0.90 or more", 0.90)),
+            ),
+            Self::PathCpu => Look {
+                values: Values::Logarithmic,
+                ..from_zero(
+                    "The whole path: CPU seconds a check, by process",
+                    in_flight,
+                    None,
+                )
+            },
+            Self::CostOverRows => from_zero(
+                "What a check costs the database, µs of processor time",
+                "rows",
+                None,
+            ),
+            Self::CostToSmallest => from_zero(
+                "What a check costs the database, times that with the fewest rows",
+                "rows",
+                Some(("target: 1.20 or less", 1.20)),
+            ),
+            Self::PickToPlain => from_zero("A pick the plain way, times ours", "rows", None),
+            Self::MemoryOverRows => from_zero(
+                "Memory of a process that has the census open, MiB",
+                "rows",
+                Some(("target at 1 000 000 rows: 200", 200.0)),
+            ),
+            Self::IngestRatio => from_zero(
+                "Names taken in a second, times the plain way",
+                "round",
+                None,
+            ),
+            Self::SoakRate => from_zero("Soak: checks a second in containers", "minute", None),
+            Self::SoakMemory => from_zero(
+                "Soak: memory of the orchestrator, MiB",
+                "minute",
+                Some(("target: 200 or less", 200.0)),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart::LABEL_CHARS_MAX;
+
+    use super::*;
+
+    /// What benchmarks write would be refused otherwise.
+    #[test]
+    fn each_plot_is_found_by_its_name() {
+        for plot in Plot::value_variants() {
+            assert_eq!(Plot::from_str(plot.name(), false), Ok(*plot));
+        }
+    }
+
+    #[test]
+    fn targets_fit_into_the_legend() {
+        for plot in Plot::value_variants() {
+            if let Some((label, _)) = plot.look().target {
+                assert!(label.chars().count() <= LABEL_CHARS_MAX, "{label}");
+            }
+        }
+    }
+}
