@@ -108,7 +108,8 @@ impl Places {
 
     /// Waits for a place, unless a crowd does already: then none is given. For whoever is not to stand in the way of others.
     pub async fn take_unless_crowded(&self) -> Option<Place> {
-        let allowed = self.allowed().0;
+        // Those that make way are back before long.
+        let allowed = self.lock().level.allowed();
         if self.0.waiting.load(Ordering::Relaxed) >= allowed.saturating_mul(WAITING_PER_PLACE) {
             return None;
         }
@@ -325,6 +326,21 @@ mod tests {
             1,
             "the census never stands still"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_turned_away_for_places_that_make_way() {
+        let places = Places::fixed(4);
+        let _only = places.take().await;
+        let _way = places.make_way();
+        let waiting: Vec<_> = (0..4 * WAITING_PER_PLACE)
+            .map(|_| {
+                let places = places.clone();
+                tokio::spawn(async move { places.take_unless_crowded().await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(waiting.iter().all(|one| !one.is_finished()));
     }
 
     #[tokio::test(start_paused = true)]

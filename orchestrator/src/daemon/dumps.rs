@@ -21,6 +21,9 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 /// A census that has published no name yet grows fast: its first pause between dumps, which doubles up to the ordinary interval.
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
 
+/// A dump of so few names that it is made within this needs no way.
+const CHECKS_MAKE_WAY_AFTER: Duration = Duration::from_secs(2);
+
 /// While a dump is made, checks have fewer places, so that it gets a processor where they keep all of them busy: readers wait for it, and checks catch
 /// up. For so long at most: a million names take less than a minute then, and a disk that hangs must not hold up the census.
 const CHECKS_MAKE_WAY_FOR: Duration = Duration::from_secs(120);
@@ -237,15 +240,16 @@ impl Daemon {
 
 /// Waits for what is being made while checks make way for it, as long as they do.
 async fn given_way<T>(places: &Places, made: impl Future<Output = T>) -> T {
-    let way = places.make_way();
     let mut made = pin!(made);
-    match timeout(CHECKS_MAKE_WAY_FOR, &mut made).await {
-        Ok(made) => made,
-        Err(_elapsed) => {
-            drop(way);
-            made.await
-        }
+    if let Ok(made) = timeout(CHECKS_MAKE_WAY_AFTER, &mut made).await {
+        return made;
     }
+    let way = places.make_way();
+    if let Ok(made) = timeout(CHECKS_MAKE_WAY_FOR, &mut made).await {
+        return made;
+    }
+    drop(way);
+    made.await
 }
 
 fn nothing_made(error: StoreError) -> Done {
@@ -272,21 +276,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn checks_make_way_for_a_dump_and_not_for_one_that_hangs() {
-        let places = Places::fixed(8);
-        let allowed = |places: &Places| places.allowed().0;
-        let made = given_way(&places, async { allowed(&places) }).await;
-        assert_eq!((made, allowed(&places)), (2, 8));
-        let hangs = given_way(&places, std::future::pending::<()>());
-        let hangs = timeout(CHECKS_MAKE_WAY_FOR + Duration::from_secs(1), hangs);
-        let later = async {
-            tokio::time::sleep(CHECKS_MAKE_WAY_FOR / 2).await;
-            let during = allowed(&places);
-            tokio::time::sleep(CHECKS_MAKE_WAY_FOR / 2 + Duration::from_millis(500)).await;
-            (during, allowed(&places))
+        let places = &Places::fixed(8);
+        let allowed = || places.allowed().0;
+        let made = |after| async move {
+            tokio::time::sleep(after).await;
+            allowed()
         };
-        let (hangs, later) = tokio::join!(hangs, later);
+        let soon = CHECKS_MAKE_WAY_AFTER / 2;
+        assert_eq!(given_way(places, made(soon)).await, 8, "no way is needed");
+        let later = CHECKS_MAKE_WAY_AFTER * 2;
+        assert_eq!(given_way(places, made(later)).await, 2);
+        assert_eq!(allowed(), 8);
+        let both = CHECKS_MAKE_WAY_AFTER + CHECKS_MAKE_WAY_FOR;
+        let second = Duration::from_secs(1);
+        let hangs = timeout(
+            both + second * 2,
+            given_way(places, std::future::pending::<()>()),
+        );
+        let (hangs, (during, after)) = tokio::join!(hangs, async {
+            (made(both - second).await, made(second * 2).await)
+        });
         assert!(hangs.is_err());
-        assert_eq!(later, (2, 8));
+        assert_eq!((during, after), (2, 8));
     }
 
     const ORDINARY: Duration = Duration::from_secs(6 * 3600);

@@ -12,7 +12,7 @@ use simulation::guard::Rule;
 use simulation::measure::Sample;
 use simulation::report::Report;
 use simulation::run::{Failure, Plan, Sabotage, run};
-use simulation::world::{Capacity, Life, World};
+use simulation::world::{Life, World};
 
 /// One that keeps a test's promise also when nobody is there to draw another.
 const SEED: u64 = 20_261_122;
@@ -144,16 +144,15 @@ fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() 
     );
 }
 
-/// The dead wait for as long as the living do, and come due more seldom: so the living have most of an engine that can't do it all.
+/// Classes have their shares: so the living have nearly all of an engine that can't do half of it. With fewer hosts such an engine starts a container so
+/// seldom that failures find no witness in time, and what is measured is that.
 #[test]
-fn under_overload_the_living_keep_most_of_what_the_engine_can() {
-    let mut world = still("overload");
-    world.capacity = Capacity::Share(0.5);
-    let plan = Plan::new(world, 6000, 6, SEED);
+fn under_overload_the_living_keep_nine_tenths_of_what_the_engine_can() {
+    let plan = Plan::new(world("overload"), 30_000, 2, SEED);
     let report = simulate(&plan);
     println!("{}", report.table());
-    assert!(report.containers > 0 && report.plan.capacity < plan.world.need(plan.hosts));
-    assert!(report.living_share() > 0.5, "{}", report.living_share());
+    assert!(plan.capacity <= 0.5 * plan.world.need(plan.hosts));
+    assert!(report.living_share() > 0.9, "{}", report.living_share());
 }
 
 #[test]
