@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Parser;
 use rand::Rng as _;
+use simulation::measure::Sample;
 use simulation::run::{Plan, run};
 use simulation::world::{WORLDS, World};
 
@@ -64,10 +65,26 @@ fn main() -> anyhow::Result<()> {
         plan.capacity = capacity;
     }
     plan.below = arguments.below.unwrap_or(plan.below);
+    plan.watched_by = Some(tell);
     let report = run(&plan)?;
     write!(out, "{}", report.table())?;
     if let Some(folder) = arguments.out {
         simulation::plots::write(&report, &folder)?;
     }
     Ok(())
+}
+
+/// Tells on stderr how far it is. Nobody may be there to read it, and that ends nothing.
+fn tell(sample: &Sample) {
+    writeln!(
+        std::io::stderr(),
+        "day {:.2}: {:.2} % of the living seen within 29 h, {:.2} % within 31 h; {} checks, {} rows, {} MB",
+        sample.day,
+        sample.within_day * 100.0,
+        sample.within_day_and_jitter * 100.0,
+        sample.checks,
+        sample.rows,
+        sample.bytes / 1_000_000,
+    )
+    .unwrap_or(());
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::census::Census;
 use crate::guard::Broken;
+use crate::measure::Sample;
 use crate::report::{Cost, Report};
 use crate::world::World;
 
@@ -36,6 +37,8 @@ pub struct Plan {
     pub below: PathBuf,
     /// The first moment.
     pub start: Timestamp,
+    /// Told how it stands whenever the list was read: ten million hosts take an hour.
+    pub watched_by: Option<fn(&Sample)>,
     /// What is broken on purpose, for the tests of the invariants.
     pub sabotage: Option<Sabotage>,
 }
@@ -51,6 +54,7 @@ impl Plan {
             seed,
             below: std::env::temp_dir(),
             start: START,
+            watched_by: None,
             sabotage: None,
         }
     }

@@ -106,6 +106,9 @@ impl Census {
         let bytes = self.stage.bytes();
         self.measure
             .sample(&self.truth, list, counts.hosts, bytes, now);
+        if let (Some(watch), Some(sample)) = (self.plan.watched_by, self.measure.samples.last()) {
+            watch(sample);
+        }
         Ok(())
     }
 
