@@ -14,8 +14,21 @@ const BETWEEN: i64 = 150;
 /// A failure that was not confirmed in time is tried again after this; the product takes longer.
 const DROPPED_FOR: i64 = 60;
 
-/// A host that died is counted within this, outages of ours not included.
-const COUNTED_WITHIN: i64 = 600;
+/// A canary of the operator's answers within this.
+const CANARY_TAKES: i64 = 1;
+
+/// A failure that waits meets a witness within this while we have a network: a canary is asked after a minute, or once a minute is over since the
+/// last one was asked.
+const WITNESSED_WITHIN: i64 = 60 + CANARY_TAKES + 1;
+
+/// Asked again within this once others have lived, and its check ended.
+const ASKED_AGAIN_WITHIN: i64 = 20 + 9;
+
+/// A host that died while we have a network is counted within this: it is asked in its turn, fails, is asked again and fails again.
+const COUNTED_WITHIN: i64 = 200 + 2 * 9 + WITNESSED_WITHIN + ASKED_AGAIN_WITHIN + WITNESSED_WITHIN;
+
+/// What an outage costs beside its own time: what waited through it for too long is dropped and asked again, and then meets a witness.
+const SET_BACK_BY: i64 = 120 + DROPPED_FOR + 9 + WITNESSED_WITHIN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
@@ -42,6 +55,9 @@ struct Story {
     honest: Vec<(i64, i64)>,
     /// When the first honest host really dies.
     dies: i64,
+    /// Whether the operator named a canary. Where nobody did, a handful of hosts may wait for each other after each outage, and nothing is promised
+    /// of when the dead one is found.
+    canary: bool,
 }
 
 fn stories() -> impl Strategy<Value = Story> {
@@ -58,8 +74,9 @@ fn stories() -> impl Strategy<Value = Story> {
         prop::collection::vec(any::<u8>(), usize::try_from(SECONDS).unwrap()),
         prop::collection::vec((40i64..200, 0i64..9), 4..14),
         400i64..900,
+        any::<bool>(),
     )
-        .prop_map(|(outages, attack, chance, honest, dies)| {
+        .prop_map(|(outages, attack, chance, honest, dies, canary)| {
             let mut end = 0;
             let outages = outages
                 .into_iter()
@@ -75,6 +92,7 @@ fn stories() -> impl Strategy<Value = Story> {
                 chance,
                 honest,
                 dies,
+                canary,
             }
         })
 }
@@ -95,6 +113,16 @@ impl Story {
     fn out_of(&self, from: i64, until: i64) -> i64 {
         (from..until)
             .filter(|second| self.is_out(*second))
+            .count()
+            .try_into()
+            .unwrap()
+    }
+
+    /// Outages that touch this time.
+    fn outages_within(&self, from: i64, until: i64) -> i64 {
+        self.outages
+            .iter()
+            .filter(|(began, end)| *began < until && *end > from)
             .count()
             .try_into()
             .unwrap()
@@ -135,6 +163,7 @@ struct Play<'a> {
 enum Who {
     Honest(usize),
     Hostile { alive: bool },
+    Canary,
 }
 
 impl Play<'_> {
@@ -179,7 +208,10 @@ impl Play<'_> {
                     // In flight until it is decided.
                     self.next[n] = i64::MAX;
                 }
-                Who::Honest(_) | Who::Hostile { alive: true } => self.alive(who, began, second),
+                Who::Canary if self.story.overlaps(began, second) => {}
+                Who::Honest(_) | Who::Hostile { alive: true } | Who::Canary => {
+                    self.alive(who, began, second);
+                }
                 Who::Hostile { alive: false } => {
                     let doubt = Doubt {
                         families: vec![V4],
@@ -197,6 +229,11 @@ impl Play<'_> {
         }
         for dropped in self.confirm.expire(at(second)) {
             self.ask(dropped, second + DROPPED_FOR);
+        }
+        let wanted = !self.confirm.wants_canaries(at(second)).is_empty();
+        if wanted && self.story.canary {
+            self.running
+                .push((second + CANARY_TAKES, Who::Canary, second));
         }
     }
 
@@ -233,6 +270,7 @@ fn place(who: Who) -> IpAddr {
     match who {
         Who::Honest(n) => address(V4, 10 + u8::try_from(n).unwrap()),
         Who::Hostile { .. } => address(V4, 1),
+        Who::Canary => address(V4, 2),
     }
 }
 
@@ -240,6 +278,7 @@ fn name_of(who: Who, began: i64) -> Host {
     match who {
         Who::Honest(n) => host(&format!("honest{n}")),
         Who::Hostile { .. } => host(&format!("hostile{}", began % 14)),
+        Who::Canary => host("canary"),
     }
 }
 
@@ -272,7 +311,11 @@ proptest! {
         }
         let first = counted.first().map_or(SECONDS, |(_, second)| *second);
         let took = first - story.dies - story.out_of(story.dies, first);
-        prop_assert!(took <= COUNTED_WITHIN, "found dead only after {took} s");
+        let outages = story.outages_within(story.dies, first);
+        prop_assert!(
+            !story.canary || took <= COUNTED_WITHIN + outages * SET_BACK_BY,
+            "found dead only after {took} s and {outages} outages"
+        );
     }
 
     /// One living host is enough, whoever else fails, and be it the attacker's only one.
