@@ -27,9 +27,6 @@ use store::{Candidate, Store};
 
 use self::cost::{Cost, Meter};
 
-/// Names in one peers list.
-const LIST: usize = 5000;
-
 /// Begins at some moment.
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
 
@@ -48,6 +45,9 @@ struct Arguments {
     /// New names through the door in a round
     #[arg(long, default_value_t = 100_000)]
     new: u64,
+    /// Names in one peers list
+    #[arg(long, default_value_t = 5000)]
+    list: usize,
     /// Names of each kind the plain way in a round
     #[arg(long, default_value_t = 20_000)]
     plain: u64,
@@ -106,6 +106,8 @@ struct Stage {
     plain: Connection,
     chance: StdRng,
     rows: u64,
+    /// Names in one peers list.
+    list: usize,
 }
 
 /// A name by its number. Neighbours lie anywhere in the order of names, as names that peers tell do; three share a registered domain.
@@ -168,6 +170,7 @@ impl Stage {
             plain,
             chance: StdRng::seed_from_u64(1),
             rows: arguments.rows,
+            list: arguments.list,
         })
     }
 
@@ -182,8 +185,8 @@ impl Stage {
         let by = Host::parse("social.example.org")?;
         let mut lists: Vec<Vec<Candidate>> = Vec::new();
         for host in hosts {
-            if lists.last().is_none_or(|list| list.len() == LIST) {
-                lists.push(Vec::with_capacity(LIST));
+            if lists.last().is_none_or(|list| list.len() == self.list) {
+                lists.push(Vec::with_capacity(self.list));
             }
             let candidate = Candidate {
                 host,

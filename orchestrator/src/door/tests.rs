@@ -206,6 +206,22 @@ async fn what_has_room_comes_in_and_the_rest_waits_over_a_restart_too() {
 }
 
 #[tokio::test]
+async fn neighbours_in_the_order_of_names_come_in_together_from_the_one_that_was_told_first() {
+    let rig = Rig::new("public default 1", [550, AMPLE, AMPLE]).await;
+    let told: Vec<_> = (0..600)
+        .rev()
+        .map(|n| format!("n{n:03}.net"))
+        .chain(["n000.net".to_owned()])
+        .collect();
+    let told: Vec<_> = told.iter().map(String::as_str).collect();
+    rig.named(&told, "x.net").await;
+    let mut expected: Vec<_> = (0..549).map(|n| format!("n{n:03}.net")).collect();
+    expected.push("n599.net".to_owned());
+    assert_eq!(rig.known(), expected);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
 async fn a_known_name_is_free_and_moves_nothing() {
     let rig = Rig::new("public default 9", [1, AMPLE, AMPLE]).await;
     rig.door
