@@ -195,8 +195,8 @@ fn with_engine(
             root,
             &[
                 "test",
-                "--package",
-                "tests",
+                // What the tests before compiled: a package by itself has other features, and half the workspace would be compiled again.
+                "--workspace",
                 "--test",
                 "scenarios",
                 "--locked",
