@@ -55,8 +55,8 @@ struct Story {
     honest: Vec<(i64, i64)>,
     /// When the first honest host really dies.
     dies: i64,
-    /// Whether the operator named a canary. Where nobody did, a handful of hosts may wait for each other after each outage, and nothing is promised
-    /// of when the dead one is found.
+    /// Whether the operator named a canary. Where nobody did, a handful of hosts may wait for each other after each outage, and the dead one is
+    /// found at some time.
     canary: bool,
 }
 
@@ -309,6 +309,7 @@ proptest! {
         for (who, second) in &counted {
             prop_assert!(*who == 0 && *second >= story.dies, "honest host {who} counted at {second}");
         }
+        prop_assert!(!counted.is_empty(), "the dead one was never found");
         let first = counted.first().map_or(SECONDS, |(_, second)| *second);
         let took = first - story.dies - story.out_of(story.dies, first);
         let outages = story.outages_within(story.dies, first);
