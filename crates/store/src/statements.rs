@@ -163,7 +163,10 @@ statements! {
     check::COUNT_FAULT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     mend::IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"] because "at a start; the index holds those in flight alone",
     mend::INTERRUPTED => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    mend::CLAMP => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
+    mend::CLAMP => [
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)",
+    ],
     mend::CLAMP_IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"]
         because "after the clock has jumped; the index holds those in flight alone",
     mend::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",

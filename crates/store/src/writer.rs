@@ -288,23 +288,31 @@ impl Writer {
     /// been interrupted: they are due again within the hour, the third time in a row at their ordinary time.
     ///
     /// # Errors
-    /// A fault of ours; nothing was mended.
+    /// A fault of ours; some of it may be mended.
     pub async fn recover(
         &self,
         now: Timestamp,
         jitter_seed: u64,
         calendar: Calendar,
     ) -> Result<u64, StoreError> {
+        self.clamp(now, calendar).await?;
         self.call(move |c| mend::recover(c, now, jitter_seed, calendar))
             .await
     }
 
-    /// Brings due times back that lie further away than the longest interval, after the clock has jumped. Gives how many.
+    /// Brings due times back that lie further away than the longest interval, after the clock has jumped. Gives how many. 2000 a transaction.
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// A fault of ours; some may be brought back already.
     pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
-        self.call(move |c| mend::clamp(c, now, calendar)).await
+        let mut all = 0_u64;
+        loop {
+            let brought = self.call(move |c| mend::clamp(c, now, calendar)).await?;
+            all = all.saturating_add(brought.into());
+            if brought < mend::CLAMPED_MAX {
+                return Ok(all);
+            }
+        }
     }
 
     /// Writes a page and syncs it, without changing anything: whether the disk takes writes.

@@ -58,6 +58,25 @@ async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
     assert!(dues.len() > 50, "{}", dues.len());
 }
 
+/// One statement for a whole census would keep all that it changes in memory, and everybody else from writing.
+#[tokio::test]
+async fn due_times_come_back_by_portions_until_none_is_left() {
+    let census = Census::new();
+    let far = Timestamp(i64::MAX);
+    let names: Vec<_> = (0..mend::CLAMPED_MAX * 2 + 2)
+        .map(|n| Candidate {
+            due: far,
+            ..candidate(&format!("n{n}"))
+        })
+        .collect();
+    census.writer.add(names).await.unwrap();
+    let portion = move |c: &Connection| mend::clamp(c, NOW, REAL);
+    let once = census.writer.call(portion).await.unwrap();
+    assert_eq!(once, mend::CLAMPED_MAX);
+    let all_others = u64::from(mend::CLAMPED_MAX + 2);
+    assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), all_others);
+}
+
 /// As it was when the clock ran ahead, or as it is while the clock is behind: nobody can tell which by the row.
 fn with_moments_at(at: Timestamp) -> Record {
     Record {
