@@ -171,15 +171,11 @@ async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::path::Path;
 
-    use census::time::Calendar;
-    use gateway::GatewayClient;
-    use launcher::LauncherClient;
     use protocol::Host;
 
     use super::*;
-    use crate::clock::{Dice, SystemClock};
 
     const WAIT: Duration = Duration::from_secs(30);
     const TOLD: Duration = Duration::from_secs(48 * 3600);
@@ -228,19 +224,7 @@ mod tests {
     }
 
     fn tools(store: &Store) -> Tools {
-        Tools {
-            gateway: GatewayClient::new("/nonexistent".into()),
-            launcher: LauncherClient::socket("/nonexistent"),
-            writer: store.writer(),
-            door: crate::door::tests::fresh(store),
-            clock: Arc::new(SystemClock),
-            dice: Arc::new(Dice::seeded(1)),
-            calendar: Calendar::REAL,
-            places: crate::places::Places::fixed(1),
-            contact: "".into(),
-            peers_every: 3,
-            meters: Arc::default(),
-        }
+        crate::tools::tests::tools(store, Path::new("/nonexistent"))
     }
 
     /// They are marked in flight: whoever forgot them now would never ask them again before a restart.

@@ -33,34 +33,22 @@ pub async fn settle(record: &Record, verdict: &Verdict, tools: &Tools) -> Result
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::path::Path;
 
     use census::state::State;
-    use census::time::Calendar;
-    use gateway::GatewayClient;
-    use launcher::LauncherClient;
     use protocol::Host;
     use store::Store;
 
     use super::*;
-    use crate::clock::{Dice, SystemClock};
     use crate::door::tests::with_rules;
+    use crate::tools::tests::tools;
 
     async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
         let directory = tempfile::tempdir().unwrap();
         let store = store::open(&directory.path().join("census.db")).unwrap();
         let tools = Tools {
-            gateway: GatewayClient::new("/nonexistent".into()),
-            launcher: LauncherClient::socket("/nonexistent"),
-            writer: store.writer(),
             door: with_rules(&store, rules),
-            clock: Arc::new(SystemClock),
-            dice: Arc::new(Dice::seeded(1)),
-            calendar: Calendar::REAL,
-            places: crate::places::Places::fixed(1),
-            contact: "".into(),
-            peers_every: 3,
-            meters: Arc::default(),
+            ..tools(&store, Path::new("/nonexistent"))
         };
         let (host, now) = (Host::parse("old.net").unwrap(), tools.now());
         tools.writer.add_now(vec![host.clone()], now).await.unwrap();

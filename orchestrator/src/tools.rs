@@ -1,5 +1,8 @@
 //! What every check works with: the two ways out of the orchestrator, the store, the rule for names, time and chance.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::sync::Arc;
 
 use census::time::{Calendar, Timestamp};

@@ -89,21 +89,14 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-    use std::sync::Arc;
-
     use census::state::Record;
-    use census::time::Calendar;
-    use gateway::GatewayClient;
     use gateway::control::{Family, Request};
-    use launcher::LauncherClient;
-    use store::Store;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::UnixListener;
 
     use super::*;
-    use crate::clock::{Dice, SystemClock};
     use crate::tools::Tools;
+    use crate::tools::tests::tools;
 
     fn canaries() -> (Canaries, [Host; 3]) {
         let hosts = ["a.example", "b.example", "c.example"].map(|name| Host::parse(name).unwrap());
@@ -134,22 +127,6 @@ mod tests {
             canaries.may_ask_peers(&a, Timestamp(0)),
             "the clock was set"
         );
-    }
-
-    fn tools(store: &Store, gateway: &Path) -> Tools {
-        Tools {
-            gateway: GatewayClient::new(gateway.to_owned()),
-            launcher: LauncherClient::socket("/nonexistent"),
-            writer: store.writer(),
-            door: crate::door::tests::fresh(store),
-            clock: Arc::new(SystemClock),
-            dice: Arc::new(Dice::seeded(1)),
-            calendar: Calendar::REAL,
-            places: crate::places::Places::fixed(1),
-            contact: "".into(),
-            peers_every: 3,
-            meters: Arc::default(),
-        }
     }
 
     /// What a gateway is asked for when this check's way is to be opened.

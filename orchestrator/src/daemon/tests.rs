@@ -1,4 +1,5 @@
-//! Whole days of the closed loop in fake time.
+//! Whole days of the closed loop in fake time, and single rounds of the loop.
 
 mod crowds;
 mod league;
+mod rounds;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use census::state::{Record, State, Verdict};
-use census::time::{Calendar, Timestamp};
-use gateway::GatewayClient;
+use census::time::Timestamp;
 use gateway::control::{Account, FailedSide};
 use launcher::LauncherClient;
 use launcher::wire::{End, FaultKind, Killed, LaunchFault};
@@ -23,12 +22,12 @@ use super::door::{CONNECTION_TIME_MAX, HEAD_TIME_MAX, converse};
 use super::page::{ANSWER_WITHIN, Source};
 use super::survey::{Places, Surveyor, WAIT_MAX};
 use super::{Kind, labels, table};
-use crate::clock::{Dice, SystemClock};
 use crate::control::Handler;
 use crate::daemon::Live;
 use crate::fault::Fault;
 use crate::publish::PublishError;
 use crate::tools::Tools;
+use crate::tools::tests::tools;
 
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
 const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
@@ -72,25 +71,13 @@ impl Rig {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("census.db");
         let store = store::open(&database).unwrap();
-        let (ways, door) = (
-            ["gateway.sock", "launcher.sock"].map(|name| dir.path().join(name)),
-            crate::door::tests::fresh(&store),
-        );
+        let ways = ["gateway.sock", "launcher.sock"].map(|name| dir.path().join(name));
         part(&ways[0], gateway);
         part(&ways[1], launcher);
         let [gateway, launcher] = ways;
         let tools = Tools {
-            gateway: GatewayClient::new(gateway),
             launcher: LauncherClient::socket(launcher),
-            writer: store.writer(),
-            door,
-            clock: Arc::new(SystemClock),
-            dice: Arc::new(Dice::seeded(1)),
-            calendar: Calendar::REAL,
-            places: crate::places::Places::fixed(1),
-            contact: "".into(),
-            peers_every: 3,
-            meters: Arc::default(),
+            ..tools(&store, &gateway)
         };
         let live = Live::new(tools.now(), tools.meters.clone());
         let (orders, _) = mpsc::channel(1);
