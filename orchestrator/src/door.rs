@@ -36,8 +36,14 @@ pub use self::retry::keep;
 pub use self::shown::Shown;
 pub use self::submitted::Submitted;
 
-/// Names decided on at once: a peers line's worth, which is one transaction at most.
+/// Names decided on at once, which is one transaction at most: the more they are, the longer a verdict that comes meanwhile waits.
 const BATCH_MAX: usize = 500;
+
+/// The same of a long list, whose neighbours share pages: each name writes less, the more they are. `bench/RESULTS.md` has the figures.
+const LONG_BATCH_MAX: usize = 2000;
+
+/// A list of so many names is long: from there on it gains a quarter.
+const LONG_LIST_MIN: usize = 20_000;
 
 /// Why there is no door.
 #[derive(Debug, Error)]
@@ -191,11 +197,16 @@ impl Door {
         let candidates = neighbours_together(candidates);
         let source_domain = self.names().registered_domain(by);
         let door = self.clone();
+        let batch_max = if candidates.len() < LONG_LIST_MIN {
+            BATCH_MAX
+        } else {
+            LONG_BATCH_MAX
+        };
         // In a task of its own: a check that is ended while it waits must not leave counts behind without their names.
         let task = tokio::spawn(async move {
             let mut candidates = candidates.into_iter();
             loop {
-                let batch: Vec<_> = candidates.by_ref().take(BATCH_MAX).collect();
+                let batch: Vec<_> = candidates.by_ref().take(batch_max).collect();
                 if batch.is_empty() {
                     return Ok(());
                 }

@@ -14,7 +14,7 @@ use crate::hosts::add::{self, Candidate, fifty, five};
 use crate::{StoreError, forgotten};
 
 /// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
-const OLD_DELETED_MAX: u32 = 2000;
+const OLD_DELETED_MAX: u32 = 8000;
 
 /// A counter's parameters: window, what it counts, id, count.
 const PARAMETERS: usize = 4;

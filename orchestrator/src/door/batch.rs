@@ -14,10 +14,10 @@ use admission::{
 use census::time::Timestamp;
 use store::{Admission, Candidate, StoreError, Writer};
 
-use super::{Book, seconds};
+use super::{Book, LONG_BATCH_MAX, seconds};
 
-/// Changes among those who wait that one transaction writes: each of a batch's names may take another's place.
-const CHANGES_MAX: usize = 2000;
+/// Changes among those who wait that one transaction writes: each of a batch's names may take another's place, and as many may be too old.
+const CHANGES_MAX: usize = 4 * LONG_BATCH_MAX;
 
 /// A name that asks to enter.
 #[derive(Debug)]
