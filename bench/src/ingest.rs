@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result};
 use bench::data::{Data, Plot};
-use census::time::Timestamp;
+use census::time::{Calendar, Jitter, Timestamp};
 use clap::Parser;
 use orchestrator::door::Door;
 use orchestrator::policy::{Files, SuffixPlace};
@@ -180,7 +180,7 @@ impl Stage {
         numbers.map(|number| name("n", number)).collect()
     }
 
-    async fn through_the_door(&self, hosts: Vec<Host>) -> Result<Cost> {
+    async fn through_the_door(&mut self, hosts: Vec<Host>) -> Result<Cost> {
         let many = hosts.len();
         let by = Host::parse("social.example.org")?;
         let mut lists: Vec<Vec<Candidate>> = Vec::new();
@@ -188,9 +188,11 @@ impl Stage {
             if lists.last().is_none_or(|list| list.len() == self.list) {
                 lists.push(Vec::with_capacity(self.list));
             }
+            // Within a day, by chance, as the census has it.
+            let jitter = Jitter(self.chance.random());
             let candidate = Candidate {
                 host,
-                due: NOW,
+                due: NOW.plus(Calendar::REAL.first_check(jitter)),
                 first_seen: NOW,
             };
             lists.last_mut().context("a list")?.push(candidate);

@@ -1,9 +1,11 @@
 //! What the whole path costs, against the least that could be done (`bench/README.md`).
 //!
 //! In: the release binaries, an engine, the checker's image. Out: a table of runs or of medians by checks in flight, the ratio of the two sides, and who
-//! spent the processor's time. With `--data`, the points of their plots.
+//! spent the processor's time. With `--data`, the points of their plots. With `--rows`, what the whole path costs in censuses of so many rows.
 
 mod direct;
+#[path = "path/grown.rs"]
+mod grown;
 mod lab;
 mod measure;
 mod median;
@@ -56,6 +58,13 @@ struct Arguments {
     /// Checks at the same time, 1 to 64; several, with commas between them, one after the other
     #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
     in_flight: Vec<usize>,
+    /// No bare client; instead the whole path in a census of so many rows, or in several by turns, with commas between their numbers; at the first of the
+    /// numbers of checks at the same time
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    rows: Vec<u64>,
+    /// Where databases lie meanwhile
+    #[arg(long, default_value = "/tmp")]
+    folder: PathBuf,
     /// File that gets the points of plots, behind those that are there
     #[arg(long)]
     data: Option<PathBuf>,
@@ -80,16 +89,26 @@ struct Pair {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let data = Data::open(arguments.data.as_deref())?;
+    let crowd = if arguments.rows.is_empty() {
+        arguments.checks
+    } else {
+        // Each round has hosts of its own: whoever was checked is not due again. The first is not measured.
+        arguments.checks.saturating_mul(arguments.runs + 1)
+    };
     let stage = Stage::set(Equipment {
         programs: arguments.programs.clone(),
         engine: arguments.engine.clone(),
         image: arguments.image.clone(),
-        below: std::env::temp_dir(),
-        crowd: arguments.checks,
+        below: arguments.folder.clone(),
+        crowd,
         in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
     })
     .await?;
-    let outcome = compare(&arguments, &stage, data).await;
+    let outcome = if arguments.rows.is_empty() {
+        compare(&arguments, &stage, data).await
+    } else {
+        grown::compare(&arguments, &stage, data).await
+    };
     let struck = stage.strike().await;
     outcome.and(struck)
 }

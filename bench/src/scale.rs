@@ -10,8 +10,6 @@ mod cost;
 mod dumped;
 #[path = "scale/held.rs"]
 mod held;
-#[path = "scale/making.rs"]
-mod making;
 mod median;
 #[path = "scale/plain.rs"]
 mod plain;
@@ -22,11 +20,11 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use bench::data::{Data, Plot};
+use bench::making::{self, Asked, NOW, World};
 use clap::Parser;
 
 use crate::checks::{Census, Costs, Way};
 use crate::cost::Cost;
-use crate::making::World;
 use crate::plain::Plain;
 
 /// Measures a census by its size.
@@ -109,7 +107,7 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Re
     for rows in &arguments.rows {
         let path = file(folder, *rows);
         let began = Instant::now();
-        making::make(&path, *rows, World::MiddleOfLife)?;
+        making::make(&path, *rows, World::MiddleOfLife, NOW, Asked::InTurn)?;
         let made = began.elapsed().as_secs_f64();
         let looked_at = making::look_for_faults(&path, *rows)?;
         let bytes = std::fs::metadata(&path)?.len() as f64;

@@ -7,6 +7,7 @@ mod cost;
 mod median;
 
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,16 +22,13 @@ use protocol::{Host, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::Connection;
-use store::{Opening, Store, TakeOver, open_with};
+use store::{Admission, Candidate, Opening, Store, TakeOver, open_with};
 
 use self::cost::{Cost, Meter};
 use self::median::median;
 
 /// Begins at some moment.
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
-
-/// Names written at once by the ingest beside a write that is measured.
-const INGEST: u64 = 500;
 
 /// Verdicts that share transactions.
 const AT_ONCE: usize = 64;
@@ -45,6 +43,9 @@ struct Arguments {
     /// Seconds of writing under ingest, each way; during the middle third somebody reads all rows
     #[arg(long, default_value_t = 15)]
     seconds: u64,
+    /// Names written in one transaction by the ingest beside them, as the door does; of a long list it takes 2000
+    #[arg(long, default_value_t = 500)]
+    names: u64,
     /// Rounds, each way once in each
     #[arg(long, default_value_t = 3)]
     rounds: u64,
@@ -140,7 +141,8 @@ async fn wait_for(
     };
     let store = open_with(path, opening)?;
     let is_over = Arc::new(AtomicBool::new(false));
-    let ingest = tokio::spawn(ingest(store.writer(), Arc::clone(&is_over), *next));
+    let names = *next..*next + arguments.names;
+    let ingest = tokio::spawn(ingest(store.writer(), Arc::clone(&is_over), names));
     let began = Instant::now();
     let third = Duration::from_secs(arguments.seconds) / 3;
     let reading = std::thread::spawn({
@@ -180,16 +182,28 @@ async fn wait_for(
     })
 }
 
-/// New names as fast as they go; gives the number of the next one.
-async fn ingest(writer: store::Writer, is_over: Arc<AtomicBool>, mut next: u64) -> Result<u64> {
+/// New names as fast as they go, `names` by number and then as many again; gives the number of the next one.
+async fn ingest(
+    writer: store::Writer,
+    is_over: Arc<AtomicBool>,
+    mut names: Range<u64>,
+) -> Result<u64> {
     while !is_over.load(Ordering::Relaxed) {
-        let hosts = (next..next + INGEST)
-            .map(name)
-            .collect::<Result<Vec<_>>>()?;
-        writer.add_now(hosts, NOW).await?;
-        next += INGEST;
+        let candidate = |number| {
+            Ok(Candidate {
+                host: name(number)?,
+                due: NOW,
+                first_seen: NOW,
+            })
+        };
+        let admission = Admission {
+            candidates: names.clone().map(candidate).collect::<Result<_>>()?,
+            ..Admission::default()
+        };
+        writer.admit(admission).await?;
+        names = names.end..names.end + (names.end - names.start);
     }
-    Ok(next)
+    Ok(names.start)
 }
 
 async fn caches(arguments: &Arguments, path: &Path) -> Result<()> {

@@ -3,7 +3,7 @@
 //! The clock runs from the moment before `fedicensus add` until the launcher has run as many containers and none is left; that every host came
 //! out alive is then read off the dump.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -32,10 +32,20 @@ pub(crate) struct Whole<'stage> {
 impl<'stage> Whole<'stage> {
     /// Starts a census with an empty database and so many checks at the same time.
     pub(crate) async fn prepare(stage: &'stage Stage, in_flight: usize) -> Result<Self> {
+        Self::with(stage, in_flight, |_database| Ok(())).await
+    }
+
+    /// The same with a database that `make` made, at the path that it is told.
+    pub(crate) async fn with(
+        stage: &'stage Stage,
+        in_flight: usize,
+        make: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Self> {
         let home = tempfile::tempdir_in(stage.folder())?;
         for name in ["data", "public"] {
             std::fs::create_dir(home.path().join(name))?;
         }
+        make(&database(home.path()))?;
         let mut command = stage.fedicensus(home.path(), in_flight);
         let mut orchestrator = Role::start("run", command.arg("run"), stage.folder())?;
         orchestrator
@@ -54,20 +64,40 @@ impl<'stage> Whole<'stage> {
         self.stage.processes(Some(&self.orchestrator))
     }
 
+    /// Its database.
+    pub(crate) fn database(&self) -> PathBuf {
+        database(self.home.path())
+    }
+
+    /// Its start page, which comes after nearly all else that is published.
+    pub(crate) fn page(&self) -> PathBuf {
+        self.home.path().join("public/index.html")
+    }
+
     /// Has `hosts` checked, and waits for the last one's container to end.
     pub(crate) async fn run(&self, hosts: &[Host]) -> Result<()> {
+        let added = async {
+            let names = hosts.iter().map(Host::as_str);
+            let added = self.command("add").args(names).output().await?;
+            let told = String::from_utf8_lossy(&added.stderr);
+            ensure!(added.status.success(), "fedicensus add: {told}");
+            Ok(())
+        };
+        self.checks(hosts.len(), added).await
+    }
+
+    /// Waits for so many containers to end, from before whatever has hosts checked.
+    pub(crate) async fn checks(
+        &self,
+        checks: usize,
+        begin: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
         let launcher = self.stage.launcher_socket();
         let before = wire::launcher_status(&launcher).await?.launches_total;
-        let wanted = before + u64::try_from(hosts.len())?;
-        let names = hosts.iter().map(Host::as_str);
-        let added = self.command("add").args(names).output().await?;
-        ensure!(
-            added.status.success(),
-            "fedicensus add: {}",
-            String::from_utf8_lossy(&added.stderr)
-        );
+        let wanted = before + u64::try_from(checks)?;
+        begin.await?;
         let began = Instant::now();
-        let wait_max = CHECK_WAIT_MAX * u32::try_from(hosts.len())?;
+        let wait_max = CHECK_WAIT_MAX * u32::try_from(checks)?;
         loop {
             let status = wire::launcher_status(&launcher).await?;
             if status.launches_total >= wanted && status.running == 0 {
@@ -78,6 +108,11 @@ impl<'stage> Whole<'stage> {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Ends the census.
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.orchestrator.stop().await
     }
 
     /// Ends the census, after it has shown that it found all of `hosts` alive.
@@ -95,7 +130,7 @@ impl<'stage> Whole<'stage> {
                 "{host}: did not come out alive"
             );
         }
-        self.orchestrator.stop().await
+        self.stop().await
     }
 
     fn command(&self, name: &str) -> tokio::process::Command {
@@ -103,6 +138,10 @@ impl<'stage> Whole<'stage> {
         command.arg(name).kill_on_drop(true);
         command
     }
+}
+
+fn database(home: &Path) -> PathBuf {
+    home.join("data/census.db")
 }
 
 fn listed(path: &Path) -> Result<Vec<Host>> {

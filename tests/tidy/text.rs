@@ -42,6 +42,8 @@ fn sql_stands_in_the_store_and_what_measures_it_only() {
     let measures = [
         "bench/src/dead.rs",
         "bench/src/ingest.rs",
+        "bench/src/making.rs",
+        "bench/src/path/grown.rs",
         "bench/src/scale/",
         "bench/src/soak/history.rs",
         "bench/src/store.rs",

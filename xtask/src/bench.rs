@@ -57,7 +57,7 @@ struct Benchmark {
 
 /// In the order in which they run. Sizes are those of the targets; where that takes more than some minutes on two cores, less is said here and
 /// `bench/README.md` has the whole.
-const ALL: [Benchmark; 11] = [
+const ALL: [Benchmark; 12] = [
     Benchmark {
         program: "bench-admission",
         least: Extent::Quick,
@@ -149,6 +149,21 @@ const ALL: [Benchmark; 11] = [
         plotted: Plotted::Yes,
     },
     Benchmark {
+        program: "bench-path",
+        least: Extent::Quick,
+        quick: &["--rows", "10000,100000", "--checks", "20", "--runs", "1"],
+        whole: &[
+            "--rows",
+            "10000,1000000,10000000",
+            "--checks",
+            "200",
+            "--runs",
+            "3",
+        ],
+        needs: Needs::Engine,
+        plotted: Plotted::Yes,
+    },
+    Benchmark {
         program: "bench-launch",
         least: Extent::Whole,
         quick: &[],
@@ -171,7 +186,7 @@ const ALL: [Benchmark; 11] = [
 pub(crate) enum Extent {
     /// Ten minutes: small sizes, which show that all of it runs and little else.
     Quick,
-    /// More than an hour on two idle cores.
+    /// More than an hour and a half on two idle cores.
     Whole,
     /// And a census of a million hosts for half an hour after it.
     Soak,
@@ -438,6 +453,8 @@ mod tests {
         let all = ALL.iter().map(|one| one.program);
         let mut there: Vec<_> = all.chain(BESIDE).collect();
         there.sort_unstable();
+        // One of them does two things.
+        there.dedup();
         assert_eq!(there, programs);
     }
 

@@ -33,7 +33,7 @@ usage: cargo xtask CHORE
   confinement [--update]
                 compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
   bench [--quick | --soak]
-                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour, ten minutes, or with half an hour
+                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour and a half, ten minutes, or with half an hour
                 of a census of a million hosts after them; what needs an engine comes last
 ";
 

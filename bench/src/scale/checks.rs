@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use bench::making::NOW;
 use census::share::{Room, Shares};
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
@@ -15,7 +16,6 @@ use rand::{Rng as _, SeedableRng as _};
 use store::{Store, Taken};
 
 use crate::cost::{Cost, Meter};
-use crate::making::NOW;
 
 /// Checks in flight at full speed.
 const AT_ONCE: u32 = 64;

@@ -12,7 +12,7 @@ use store::{Listed, Reader, StateName};
 
 use crate::Out;
 use crate::cost::Meter;
-use crate::making::{self, NOW, World};
+use bench::making::{self, Asked, NOW, World};
 
 /// What the other side asks: all who live, sorted, as our list has them.
 const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";
@@ -20,7 +20,7 @@ const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0
 /// Makes a census of so many living hosts and dumps it.
 pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
     let path = folder.join("living.db");
-    making::make(&path, rows, World::Living)?;
+    making::make(&path, rows, World::Living, NOW, Asked::InTurn)?;
     // Opened and closed as the daemon does it, so that it has a write-ahead log.
     store::open(&path)?.close();
     let reader = store::open_read_only(&path)?;

@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use store::Depth;
 
 /// The middle of a census that has gone on for long.
-pub(crate) const NOW: Timestamp = Timestamp(1_795_000_000_000);
+pub const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
 /// Hosts of a registered domain.
 const A_DOMAIN: u64 = 3;
@@ -51,7 +51,7 @@ const VERDICT: &str =
 
 /// Who is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum World {
+pub enum World {
     /// A quarter lives and is asked daily, most of the others are dead and asked every four weeks, some are new.
     MiddleOfLife,
     /// Everybody lives.
@@ -59,7 +59,7 @@ pub(crate) enum World {
 }
 
 /// Names of hosts lie anywhere in the order of names, as names that peers tell do.
-pub(crate) fn name(number: u64) -> String {
+pub fn name(number: u64) -> String {
     let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     format!("{spread:08x}.{}", domain(number / A_DOMAIN))
 }
@@ -68,8 +68,20 @@ fn domain(number: u64) -> String {
     format!("example-{number}.net")
 }
 
-/// Makes a census of so many rows, all of them due after [`NOW`].
-pub(crate) fn make(path: &Path, rows: u64, world: World) -> Result<()> {
+/// When its hosts were asked last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Each at some point of its interval.
+    InTurn,
+    /// All of them just now: nobody is due for a day.
+    JustNow,
+}
+
+/// Makes a census of so many rows as it is at `now`, all of them due after it.
+///
+/// # Errors
+/// When the database can't be made; what there is of it is worth nothing.
+pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) -> Result<()> {
     store::open(path)?.close();
     let connection = Connection::open(path)?;
     let word = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
@@ -87,6 +99,8 @@ pub(crate) fn make(path: &Path, rows: u64, world: World) -> Result<()> {
             verdict: connection.prepare_cached(VERDICT)?,
             chance: StdRng::seed_from_u64(1),
             world,
+            now,
+            asked,
         };
         for number in 0..rows {
             let to_its_end = A_DOMAIN.min(rows - number);
@@ -115,7 +129,10 @@ fn take_triggers(connection: &Connection) -> Result<String> {
 }
 
 /// What `fedicensus db check` looks at. Gives how thoroughly that was.
-pub(crate) fn look_for_faults(path: &Path, rows: u64) -> Result<&'static str> {
+///
+/// # Errors
+/// With what is wrong, or when it can't be looked at.
+pub fn look_for_faults(path: &Path, rows: u64) -> Result<&'static str> {
     let (depth, looked_at) = if rows <= COMPARED_MAX {
         (Depth::Whole, "`db check` finds nothing")
     } else {
@@ -135,6 +152,8 @@ struct Making<'c> {
     verdict: CachedStatement<'c>,
     chance: StdRng,
     world: World,
+    now: Timestamp,
+    asked: Asked,
 }
 
 /// A row as it is written.
@@ -164,7 +183,9 @@ impl Making<'_> {
             self.group.execute(params![group, domain, hosts])?;
         }
         let id = i64::try_from(number)? + 1;
-        let first_seen = NOW.minus(DAY * self.chance.random_range(KNOWN_FOR_DAYS));
+        let first_seen = self
+            .now
+            .minus(DAY * self.chance.random_range(KNOWN_FOR_DAYS));
         let kind = self.chance.random_range(0..100);
         let row = match self.world {
             World::Living => self.living(),
@@ -234,14 +255,18 @@ impl Making<'_> {
     }
 
     fn new_one(&mut self) -> Row {
-        let interval = Calendar::REAL.first_check(self.jitter());
+        let jitter = match self.asked {
+            Asked::InTurn => self.jitter(),
+            Asked::JustNow => Jitter(u32::MAX),
+        };
+        let interval = Calendar::REAL.first_check(jitter);
         Row {
             state: "discovered",
             since: None,
             failures: 0,
             last_alive: None,
             last_checked: None,
-            due: NOW.plus(interval),
+            due: self.now.plus(interval),
             doublings: 0,
             alive_count: 0,
             interval,
@@ -252,7 +277,7 @@ impl Making<'_> {
         let interval = Calendar::REAL.weeks(DOUBLINGS_MAX, self.jitter());
         let last = self.within(interval);
         let has_lived: bool = self.chance.random();
-        let since = NOW.minus(DAY * 39);
+        let since = self.now.minus(DAY * 39);
         Row {
             state: "dead",
             since: Some(since),
@@ -270,9 +295,12 @@ impl Making<'_> {
         }
     }
 
-    /// Some time within the interval that is over now.
+    /// Some time within the interval that is over now, or its end.
     fn within(&mut self, interval: Duration) -> Timestamp {
-        NOW.minus(interval.mul_f64(self.chance.random()))
+        if self.asked == Asked::JustNow {
+            return self.now;
+        }
+        self.now.minus(interval.mul_f64(self.chance.random()))
     }
 
     fn jitter(&mut self) -> Jitter {

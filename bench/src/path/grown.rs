@@ -1,0 +1,263 @@
+//! The whole path by the number of rows: what a check costs in a small census and in a large one.
+//!
+//! In: sizes. Out: tables: who spent the processor's time on a check, and how many times what it was with the fewest rows. Refused: a size with fewer
+//! living hosts than are to be checked; a run in which one of them did not come out alive.
+//!
+//! Each census has a daemon of its own, on one stage, and they take turns: so many living hosts of one come due, the others have nothing to do meanwhile.
+//! They are rows anywhere in the table that are given names of the lab's crowd; nobody else is due for a day.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use bench::data::{Data, Plot};
+use bench::making::{self, Asked, World};
+use census::time::Timestamp;
+use orchestrator::clock::{Clock as _, SystemClock};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use rusqlite::{Connection, params};
+
+use crate::measure::{Cost, Start};
+use crate::processes::PARTS;
+use crate::stage::Stage;
+use crate::whole::Whole;
+use crate::{Arguments, lab, middle};
+
+/// Between two looks at whether a daemon has come to rest.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Share of a processor that a daemon without anything to do may use: far less than what grouping all rows again takes, which each start does in the
+/// background.
+const AT_REST: f64 = 0.005;
+
+/// A list of two million names is published within five minutes, and ten million rows are grouped within half an hour.
+const REST_WITHIN: Duration = Duration::from_secs(3600);
+
+/// The last verdict is written some milliseconds after its container has ended.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Between two looks at that.
+const WRITTEN_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The daemon has the lock for milliseconds.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Throws for one row that lives and was not thrown yet: one in four is.
+const THROWS_MAX: u32 = 2000;
+
+const NAMED: &str =
+    "UPDATE hosts SET name = ?2, software = ?3, version = ?4 WHERE id = ?1 AND state = 'alive'";
+
+/// A census with a list behind it publishes the next one six hours later, and not after minutes as a young one does.
+const PUBLISHED: &str = "INSERT INTO dumps (at, names) SELECT ?1, count(*) FROM hosts WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving')";
+
+const COMES_DUE: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
+
+const CAME_OUT_ALIVE: &str = "SELECT 1 FROM hosts WHERE id = ?1 AND state = 'alive' AND in_flight = 0 AND last_checked >= ?2";
+
+/// A census that has come to rest, with hosts that may be asked.
+struct Grown<'stage> {
+    whole: Whole<'stage>,
+    rows: u64,
+    /// Rows of the crowd's members.
+    crowd: Vec<i64>,
+    costs: Vec<Cost>,
+}
+
+/// Compares what a check costs in censuses of as many rows as the arguments say.
+///
+/// # Errors
+/// When a part fails, or a check did.
+pub(crate) async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result<()> {
+    let mut out = std::io::stdout();
+    let in_flight = arguments.in_flight.first().copied().unwrap_or(1);
+    let checks = usize::try_from(arguments.checks)?;
+    let mut all = Vec::new();
+    for rows in &arguments.rows {
+        let began = Instant::now();
+        let members = checks * usize::try_from(arguments.runs + 1)?;
+        let grown = Grown::prepare(stage, in_flight, *rows, members).await?;
+        writeln!(
+            out,
+            "{rows} rows were made and published within {:.0} s.",
+            began.elapsed().as_secs_f64()
+        )?;
+        all.push(grown);
+    }
+    for round in 0..=arguments.runs {
+        for grown in &mut all {
+            let cost = grown.round(usize::try_from(round)?, checks).await?;
+            // In the first round the cache is empty, as after a start.
+            if round > 0 {
+                grown.costs.push(cost);
+            }
+        }
+    }
+    writeln!(
+        out,
+        "\nMedians of {} runs, {checks} checks a run, {in_flight} in flight:\n",
+        arguments.runs
+    )?;
+    report(&mut out, &all, &mut data)?;
+    for grown in all {
+        grown.whole.stop().await?;
+    }
+    Ok(())
+}
+
+impl<'stage> Grown<'stage> {
+    async fn prepare(
+        stage: &'stage Stage,
+        in_flight: usize,
+        rows: u64,
+        members: usize,
+    ) -> Result<Self> {
+        let mut crowd = Vec::new();
+        let whole = Whole::with(stage, in_flight, |database| {
+            let now = SystemClock.now();
+            making::make(database, rows, World::MiddleOfLife, now, Asked::JustNow)?;
+            crowd = settle_crowd(database, rows, members, now)?;
+            Ok(())
+        })
+        .await?;
+        let grown = Self {
+            whole,
+            rows,
+            crowd,
+            costs: Vec::new(),
+        };
+        grown.comes_to_rest().await?;
+        Ok(grown)
+    }
+
+    /// Waits until the list is out and the daemon has nothing to do.
+    async fn comes_to_rest(&self) -> Result<()> {
+        let processes = self.whole.processes()?;
+        let began = Instant::now();
+        loop {
+            let start = Start::now(&processes)?;
+            tokio::time::sleep(LOOK_EVERY).await;
+            // For no checks, what was spent in all.
+            let [spent, ..] = start.cost_of(0)?.cpu_seconds_by_part;
+            let rests = spent < AT_REST * LOOK_EVERY.as_secs_f64();
+            if rests && self.whole.page().exists() {
+                return Ok(());
+            }
+            ensure!(
+                began.elapsed() < REST_WITHIN,
+                "the daemon of {} rows does not come to rest",
+                self.rows
+            );
+        }
+    }
+
+    /// Has the round's members checked.
+    async fn round(&self, round: usize, checks: usize) -> Result<Cost> {
+        let members = self.crowd.chunks(checks).nth(round).unwrap_or_default();
+        let database = self.whole.database();
+        let began = SystemClock.now();
+        let processes = self.whole.processes()?;
+        let start = Start::now(&processes)?;
+        let due = async { come_due(&database, members, began) };
+        self.whole.checks(members.len(), due).await?;
+        let ended = Instant::now();
+        while let Some(id) = left_over(&database, members, began)? {
+            ensure!(
+                ended.elapsed() < WRITTEN_WITHIN,
+                "row {id}: did not come out alive"
+            );
+            tokio::time::sleep(WRITTEN_LOOK_EVERY).await;
+        }
+        start.cost_of(members.len())
+    }
+}
+
+/// Gives so many living rows, anywhere in the table, the names of the lab's crowd and what those run. Gives their ids.
+fn settle_crowd(database: &Path, rows: u64, members: usize, now: Timestamp) -> Result<Vec<i64>> {
+    let connection = open(database)?;
+    let crowd = lab::crowd(u32::try_from(members)?);
+    let mut chance = StdRng::seed_from_u64(1);
+    let mut taken = BTreeSet::new();
+    let mut ids = Vec::with_capacity(members);
+    connection.execute_batch("BEGIN")?;
+    for (number, name) in (1..).zip(crowd.names()) {
+        let (software, version) = crowd.software(number);
+        let mut throws = 0;
+        loop {
+            let id = chance.random_range(1..=i64::try_from(rows)?);
+            let named = || connection.execute(NAMED, params![id, name, software, version]);
+            if taken.insert(id) && named()? == 1 {
+                ids.push(id);
+                break;
+            }
+            throws += 1;
+            ensure!(
+                throws < THROWS_MAX,
+                "of {rows} rows, {members} that live can't be found"
+            );
+        }
+    }
+    connection.execute(PUBLISHED, [now.0])?;
+    connection.execute_batch("COMMIT")?;
+    Ok(ids)
+}
+
+fn come_due(database: &Path, members: &[i64], now: Timestamp) -> Result<()> {
+    let connection = open(database)?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for id in members {
+        connection.execute(COMES_DUE, params![id, now.0])?;
+    }
+    Ok(connection.execute_batch("COMMIT")?)
+}
+
+/// One of them that has not come out alive since then.
+fn left_over(database: &Path, members: &[i64], since: Timestamp) -> Result<Option<i64>> {
+    let connection = open(database)?;
+    let mut statement = connection.prepare(CAME_OUT_ALIVE)?;
+    for id in members {
+        if !statement.exists(params![id, since.0])? {
+            return Ok(Some(*id));
+        }
+    }
+    Ok(None)
+}
+
+fn open(database: &Path) -> Result<Connection> {
+    let connection = Connection::open(database)?;
+    connection.busy_timeout(LOCK_WAIT_MAX)?;
+    Ok(connection)
+}
+
+fn report(out: &mut impl std::io::Write, all: &[Grown<'_>], data: &mut Data) -> Result<()> {
+    let columns = PARTS.map(|part| format!(" {part} |")).concat();
+    writeln!(
+        out,
+        "| rows, CPU s/check | checks/s |{columns} all | orchestrator, to the fewest rows | all, to the fewest rows |\n|---{}|",
+        "|---".repeat(PARTS.len() + 4)
+    )?;
+    let mut fewest = None;
+    for grown in all {
+        let cost = middle(&grown.costs);
+        let parts = cost.cpu_seconds_by_part;
+        let [orchestrator, ..] = parts;
+        let (first, first_all) = *fewest.get_or_insert((orchestrator, cost.cpu_seconds));
+        let ratio = orchestrator / first;
+        writeln!(
+            out,
+            "| {} | {:.2} |{} {:.3} | {ratio:.2} | {:.2} |",
+            grown.rows,
+            cost.rate,
+            parts.map(|spent| format!(" {spent:.4} |")).concat(),
+            cost.cpu_seconds,
+            cost.cpu_seconds / first_all,
+        )?;
+        let plot = Plot::OrchestratorToSmallest;
+        data.point(plot, "CPU s/check", grown.rows as f64, ratio)?;
+    }
+    writeln!(out, "\nThe target is 1.20 or less at ten million rows.")?;
+    Ok(())
+}
