@@ -13,6 +13,7 @@ mod batch;
 mod retry;
 mod shown;
 mod submitted;
+mod together;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -194,7 +195,7 @@ impl Door {
         if candidates.is_empty() {
             return Ok(());
         }
-        let candidates = neighbours_together(candidates);
+        let mut candidates = together::by_name(candidates);
         let source_domain = self.names().registered_domain(by);
         let door = self.clone();
         let batch_max = if candidates.len() < LONG_LIST_MIN {
@@ -202,6 +203,7 @@ impl Door {
         } else {
             LONG_BATCH_MAX
         };
+        together::by_due_time(&mut candidates, batch_max);
         // In a task of its own: a check that is ended while it waits must not leave counts behind without their names.
         let task = tokio::spawn(async move {
             let mut candidates = candidates.into_iter();
@@ -351,16 +353,4 @@ pub fn tell_reload(outcome: &Result<String, String>) {
 /// Seconds since 1970, for counters.
 fn seconds(now: Timestamp) -> u64 {
     u64::try_from(now.0.div_euclid(1000)).unwrap_or(0)
-}
-
-/// Each once, in the order of names, so that those of one transaction share pages of the index; `bench/RESULTS.md` has what a long list gains by it.
-/// Begins with the name that was told first and goes on from the beginning at the end, lest names be chosen that are always the first to find room.
-fn neighbours_together(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let first = candidates.first().map(|one| one.host.clone());
-    candidates.sort_unstable_by(|one, other| one.host.cmp(&other.host));
-    // Who stands there twice would take its own room.
-    candidates.dedup_by(|one, other| one.host == other.host);
-    let start = candidates.partition_point(|one| Some(&one.host) < first.as_ref());
-    candidates.rotate_left(start);
-    candidates
 }
