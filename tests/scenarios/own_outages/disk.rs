@@ -176,14 +176,12 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
     ];
     let filled = fill_until(&world, &world.path("egress"), says[1]).await?;
     fault.is_said(&world, &says).await?;
-    let told = || {
-        let log = world.log(Role::Gateway);
-        log.matches("no check can be given its way out").count()
-    };
-    let before = told();
     fault.lasts(&world).await?;
-    assert_ne!(before, 0);
-    assert_eq!(told(), before, "once, and not once a check");
+    let log = world.log(Role::Gateway);
+    let told = log.matches("no check can be given its way out").count();
+    let over = log.matches("checks are given their way out again").count();
+    // What was in flight when the disk was filled gives room back, so that it may be over for a moment.
+    assert_eq!(told, 1 + over, "once each, and not once a check: {log}");
     std::fs::remove_file(&filled)?;
     fault.ends_well(&world).await
 }
