@@ -19,6 +19,7 @@ use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use clap::Parser;
+use orchestrator::clock::Dice;
 use orchestrator::publish::pages::About;
 use orchestrator::publish::round::Round;
 use orchestrator::publish::{Occasion, Publisher, signature};
@@ -156,6 +157,7 @@ async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<Strin
             reader: &reader,
             writer: &writer,
             occasion,
+            salt: Dice::from_os().salt(),
         };
         round.run()
     });

@@ -15,9 +15,8 @@ use clap::Parser;
 use dump::{Instance, ListedState, Moment, Stop};
 use protocol::{DeadReason, Host};
 use serde::Deserialize;
-use site::answer::Key;
 use site::facts::{ByState, Facts, Intake};
-use site::{Answer, Found, Place, Site, Why};
+use site::{Answer, Found, Place, Salt, Site, Why};
 use tests::Web;
 
 use crate::memory::most_mb;
@@ -58,14 +57,14 @@ async fn main() -> Result<()> {
     for number in 0..arguments.hosts {
         let host = Host::parse(&format!("host{number:07}.example"))?;
         site.instance(&instance(&host, number, made))?;
-        site.answer(&Answer {
-            key: Key::of(&host),
+        let answer = Answer {
             place: Place::Known(StateName::Dead),
             why: Why::Dead,
             found: Some(Found::Dead(DeadReason::NoSuchName)),
             last_checked: Some(made),
             next_check: Some(made),
-        })?;
+        };
+        site.answer(&host, &answer)?;
     }
     let fed = start.elapsed();
     let staged = site.finish()?;
@@ -128,6 +127,7 @@ fn facts(made: Moment) -> Facts {
         address: None,
         intake: Intake::Closed,
         known: ByState::new(),
+        salt: Salt::from_random(7),
         history: Vec::new(),
     }
 }

@@ -10,6 +10,7 @@ use protocol::CheckId;
 use rand::rand_core::OsError;
 use rand::rngs::{OsRng, StdRng};
 use rand::{Rng, SeedableRng, TryRngCore};
+use site::Salt;
 use zeroize::Zeroizing;
 
 pub use steady::SteadyClock;
@@ -80,6 +81,11 @@ impl Dice {
     /// An id that nobody can guess: `StdRng` is a cryptographic generator.
     pub fn check_id(&self) -> CheckId {
         CheckId::from_random(self.draw())
+    }
+
+    /// A salt that nobody can guess, for one publication.
+    pub fn salt(&self) -> Salt {
+        Salt::from_random(self.draw())
     }
 
     /// A seed for others.

@@ -4,23 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use census::state::StateName;
+use census::time::Calendar;
 use lab::crowd::Crowd;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tests::{Need, Options, Role, Web, World};
+use tests::{Need, Options, PATIENCE, Role, Web, World};
 
-/// Longer than other stories wait: a browser and other stories run beside this one.
-const SOON: Duration = Duration::from_secs(300);
-
-/// A day in fifteen seconds and a week in a hundred: who begins to fail is not dead before that is published.
-const DIVISOR: u32 = 6000;
-
-/// Failures count when others have lived close by.
-const CROWD: u32 = 10;
+use crate::time_passes::{CROWD, check_until, pass, stored};
 
 /// Lives, and opts out later.
 const LEAVER: &str = "pleroma.lab.test";
@@ -30,19 +23,27 @@ const DENIED: &str = "misskey.lab.test";
 const DYING: &str = "dying.lab.test";
 /// Lives twice, then redirects.
 const MOVING: &str = "moving.lab.test";
-/// Has never lived, and comes in late, so that it is not dead before the others fail.
+/// Has never lived.
 const BARREN: &str = "no-nodeinfo.lab.test";
 /// The same.
 const GONE: &str = "gone.lab.test";
-/// Three names that `junk.lab.test` has below a domain that has room for one.
-const CROWDED: [&str; 3] = [
-    "at.lab-junk.test",
+/// Names that `junk.lab.test` has below a domain that has room for one.
+const CROWDED: [&str; 7] = [
+    "upper.lab-junk.test",
     "dot.lab-junk.test",
+    "scheme.lab-junk.test",
+    "path.lab-junk.test",
+    "at.lab-junk.test",
     "handle.lab-junk.test",
+    "xn--bcher-kva.lab-junk.test",
 ];
 /// Names below one domain, of which one a day is asked until somebody looks at it.
 const HELD: u32 = 31;
 const UNKNOWN: &str = "never-heard-of.lab.test";
+
+/// The answer for who opted out, hides, is denied or is parked.
+const WITHHELD: &str =
+    "It is not listed: its owner asked to be left out, or this census does not list it.";
 
 /// Hosts, the state that they come to, and how the answer begins.
 const ANSWERS: [(&str, StateName, &str); 10] = [
@@ -68,26 +69,10 @@ const ANSWERS: [(&str, StateName, &str); 10] = [
         StateName::Discovered,
         "It is not listed: somebody is there, who",
     ),
-    (
-        "robots-all.lab.test",
-        StateName::OptedOut,
-        "It is not listed: its robots.txt",
-    ),
-    (
-        LEAVER,
-        StateName::OptedOut,
-        "It is not listed: its owner asked",
-    ),
-    (
-        "pleroma-private.lab.test",
-        StateName::Alive,
-        "It is not listed: it asks to be left out",
-    ),
-    (
-        DENIED,
-        StateName::Alive,
-        "It is not listed: the operator of this census does not let it in",
-    ),
+    ("robots-all.lab.test", StateName::OptedOut, WITHHELD),
+    (LEAVER, StateName::OptedOut, WITHHELD),
+    ("pleroma-private.lab.test", StateName::Alive, WITHHELD),
+    (DENIED, StateName::Alive, WITHHELD),
 ];
 
 /// What becomes of three of them.
@@ -102,16 +87,11 @@ const LATER: [(&str, StateName, &str); 3] = [
         StateName::Moved,
         "It is not listed: it has redirected to another host for over a week.",
     ),
-    (
-        GONE,
-        StateName::Parked,
-        "It is not listed: its name was valid once",
-    ),
+    (GONE, StateName::Parked, WITHHELD),
 ];
 
 /// What becomes of who stands in a group that is held back, when the operator has looked at it.
-const GROUP_DENIED: &str =
-    "It is not listed: the operator of this census denies all hosts below its registered domain.";
+const GROUP_DENIED: &str = WITHHELD;
 
 /// Programs by which a reader looks at the pages; none where one is missing.
 fn programs() -> Option<()> {
@@ -179,13 +159,19 @@ fn looked_at(web: &Web, what: &str, asked: &[&str]) -> anyhow::Result<Value> {
     Ok(found)
 }
 
+/// The salt of the publication that stands.
+fn salt(public: &Path) -> anyhow::Result<String> {
+    let index: Value = serde_json::from_slice(&std::fs::read(public.join("why/index.json"))?)?;
+    Ok(index["salt"].as_str().context("no salt")?.to_owned())
+}
+
 /// A host's answer begins so, and the server did not learn its name: a digit of its hash is all that went out.
-fn assert_told(found: &Value, host: &str, says: &str) {
+fn assert_told(found: &Value, salt: &str, host: &str, says: &str) {
     let told = &found["why"][host];
     let told_why = told["answer-why"].as_str().unwrap_or_default();
     assert!(told_why.starts_with(says), "{host}: {told}");
-    let hash = hex::encode(Sha256::digest(host));
-    let shard = format!("/why/{}.json", hash.split_at(1).0);
+    let hash = hex::encode(Sha256::digest(format!("{salt}{host}")));
+    let shard = format!("/why/{salt}/{}.json", hash.split_at(1).0);
     let mut requests: Vec<&str> = told["requests"]
         .as_array()
         .map(|requests| requests.iter().filter_map(Value::as_str).collect())
@@ -283,18 +269,22 @@ fn assert_limit(web: &Web) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn until_states(world: &World, wanted: &[(&str, StateName)]) -> anyhow::Result<()> {
-    world
-        .until("all are in their states", SOON, |world| {
-            for (host, state) in wanted {
-                let found = world.host(host)?.map(|stored| stored.record.state.name());
-                if found != Some(*state) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
-        .await
+/// Checks a host by hand until it is in this state.
+async fn check_until_state(world: &World, host: &str, state: StateName) -> anyhow::Result<()> {
+    check_until(world, host, &format!("is {state:?}"), |stored| {
+        let record = &stored.record;
+        record.last_checked.is_some() && record.state.name() == state
+    })
+    .await?;
+    Ok(())
+}
+
+fn assert_states(world: &World, wanted: &[(&str, StateName)]) -> anyhow::Result<()> {
+    for (host, state) in wanted {
+        let found = stored(world, host)?.record.state;
+        assert_eq!(found.name(), *state, "{host}");
+    }
+    Ok(())
 }
 
 fn held() -> impl Iterator<Item = String> {
@@ -306,32 +296,24 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     let (rules, deny) = (files.join("rules"), files.join("deny"));
     std::fs::write(&rules, "domain lab-junk.test 1\ndomain test 1000\n")?;
     std::fs::write(&deny, "")?;
-    let late = [BARREN, GONE];
-    let early = ANSWERS
-        .iter()
-        .map(|(host, ..)| *host)
-        .filter(|host| !late.contains(host));
     let mut options = Options::new(&["junk.lab.test"]);
-    options.seeds.extend(early.map(str::to_owned));
+    options
+        .seeds
+        .extend(ANSWERS.iter().map(|(host, ..)| (*host).to_owned()));
     options.seeds.extend(held());
     options.seeds.extend(Crowd::new(CROWD, 1).names());
     options.crowd = CROWD;
-    options.interval_divisor = DIVISOR;
+    // No day passes by itself: hosts are checked by hand.
+    options.interval_divisor = Calendar::REAL.divisor;
     options.settings = vec![
         ("admission_rules", rules.display().to_string()),
         ("deny_list", deny.display().to_string()),
         ("group_threshold", HELD.saturating_sub(1).to_string()),
     ];
     let mut world = World::start(options).await?;
-    world
-        .until("both who leave were listed", SOON, |world| {
-            let lives = |host: &str| {
-                let stored = world.host(host)?;
-                anyhow::Ok(stored.is_some_and(|stored| stored.record.alive_count > 0))
-            };
-            Ok(lives(LEAVER)? && lives(DENIED)?)
-        })
-        .await?;
+    for host in [LEAVER, DENIED, "junk.lab.test"] {
+        check_until_state(&world, host, StateName::Alive).await?;
+    }
     let public = world.path("public");
     ensure!(world.command(&["dump", "--force"])?.status.success());
     for name in [LEAVER, DENIED] {
@@ -343,17 +325,20 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     ensure!(world.command(&["opt-out", LEAVER])?.status.success());
     std::fs::write(&deny, format!("{DENIED} # its owner sells mail\n"))?;
     ensure!(world.command(&["admission", "reload"])?.status.success());
-    until_states(
-        &world,
-        &[(DYING, StateName::Dying), (MOVING, StateName::Moving)],
-    )
-    .await?;
-    ensure!(world.command(&["add", BARREN, GONE])?.status.success());
-    let states = ANSWERS.map(|(host, state, _)| (host, state));
-    until_states(&world, &states).await?;
+    for (host, state, _) in ANSWERS {
+        check_until_state(&world, host, state).await?;
+    }
+    world
+        .until("no room is left and a group is held", PATIENCE, |world| {
+            let known = |name: &&str| matches!(world.host(name), Ok(Some(_)));
+            let shown = world.command(&["groups", "show", "held-farm.test", "--json"])?;
+            let shown: Value = serde_json::from_slice(&shown.stdout)?;
+            Ok(CROWDED.iter().any(known) && shown["held"] == true)
+        })
+        .await?;
     ensure!(world.command(&["dump", "--force"])?.status.success());
     world.stop(Role::Run).await?;
-    until_states(&world, &states).await?;
+    assert_states(&world, &ANSWERS.map(|(host, state, _)| (host, state)))?;
     Ok(world)
 }
 
@@ -406,7 +391,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     let asked: Vec<&str> = answers.iter().map(|(host, _)| *host).collect();
     let found = looked_at(&web, "pages", &asked)?;
     for (host, says) in answers {
-        assert_told(&found, host, says);
+        assert_told(&found, &salt(&public)?, host, says);
     }
     let list = &found["list"];
     assert_eq!(list["isLoadedUnasked"], false);
@@ -416,17 +401,13 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     }
     assert_ranges(&web, &public)?;
 
-    // No command parks a host, and only a name that is no longer valid is.
-    let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, parked_why = 'invalid_name', due = NULL \
-                WHERE name = 'gone.lab.test'";
-    let database = world.path("data/census.db");
-    let parked = Command::new("sqlite3").arg(database).arg(park).output()?;
-    ensure!(
-        parked.status.success() && parked.stderr.is_empty(),
-        "{parked:?}"
-    );
+    pass(&world, Calendar::REAL.dying_at_least())?;
     world.begin(Role::Run).await?;
-    until_states(&world, &LATER.map(|(host, state, _)| (host, state))).await?;
+    for (host, state, _) in LATER {
+        if host != GONE {
+            check_until_state(&world, host, state).await?;
+        }
+    }
     let deny = [
         "groups",
         "deny",
@@ -435,8 +416,17 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
         "all made up",
     ];
     ensure!(world.command(&deny)?.status.success());
-    ensure!(world.command(&["dump", "--force"])?.status.success());
     world.stop(Role::Run).await?;
+    // No command parks a host, and a daemon brings one back whose name is admitted.
+    let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, parked_why = 'invalid_name', due = NULL \
+                WHERE name = 'gone.lab.test'";
+    let database = world.path("data/census.db");
+    let parked = Command::new("sqlite3").arg(database).arg(park).output()?;
+    ensure!(
+        parked.status.success() && parked.stderr.is_empty(),
+        "{parked:?}"
+    );
+    ensure!(world.command(&["dump", "--force"])?.status.success());
     let later: Vec<(&str, &str)> = LATER
         .iter()
         .map(|(host, _, says)| (*host, *says))
@@ -445,7 +435,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     let asked: Vec<&str> = later.iter().map(|(host, _)| *host).collect();
     let found = looked_at(&web, "answers", &asked)?;
     for (host, says) in later {
-        assert_told(&found, host, says);
+        assert_told(&found, &salt(&public)?, host, says);
         // That it died or moved is news.
         let mut files = files_with(&public, host)?;
         files.retain(|file| !file.starts_with(public.join("data/changes")));

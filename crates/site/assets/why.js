@@ -6,20 +6,24 @@ import { sha256 } from "./sha256.js";
 const SHARD_DIGITS_MAX = 3;
 const ENTRY_DIGITS = 16;
 const TIMEOUT_MS = 20000;
+const TRIES = 2;
 
-/** The path of the file that holds a host's answer, where `digits` name a file, and the key within it. */
-export function place(host, digits) {
-  const hash = sha256(host);
+/** The path of the file that holds a host's answer, and the key within it. */
+export function place(host, { salt, digits }) {
+  const hash = sha256(`${salt}${host}`);
   return {
-    path: `/why/${hash.slice(0, digits)}.json`,
+    path: `/why/${salt}/${hash.slice(0, digits)}.json`,
     key: hash.slice(SHARD_DIGITS_MAX, SHARD_DIGITS_MAX + ENTRY_DIGITS),
   };
 }
 
-/** How many digits name a file, of `/why/index.json`; nothing when that is none of ours. */
-export function digitsOf(index) {
-  const digits = index !== null && typeof index === "object" ? index.digits : undefined;
-  return Number.isInteger(digits) && digits >= 1 && digits <= SHARD_DIGITS_MAX ? digits : undefined;
+/** The salt and how many digits name a file, of `/why/index.json`; nothing when that is none of ours. */
+export function indexOf(index) {
+  if (index === null || typeof index !== "object") return undefined;
+  const { salt, digits } = index;
+  if (typeof salt !== "string" || !/^[0-9a-f]{32}$/.test(salt)) return undefined;
+  if (!Number.isInteger(digits) || digits < 1 || digits > SHARD_DIGITS_MAX) return undefined;
+  return { salt, digits };
 }
 
 /** An entry of such a file, by name; nothing when there is none or it is none of ours. */
@@ -45,9 +49,9 @@ export function moment(seconds, nowSeconds) {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC (${minutes < 0 ? `${span} ago` : `in ${span}`})`;
 }
 
-/** When it is asked next, in words: an answer stays until the next publication, and doesn't tell what was done since; what waits for room has no time yet. */
+/** When it is asked next, in words: an answer stays until the next publication, and doesn't tell what was done since; what waits for room has no time yet, and what is withheld tells none. */
 export function next(state, seconds, nowSeconds) {
-  if (seconds === null) return state === "waiting" ? "" : "Never, while this stays so.";
+  if (seconds === null) return state === "waiting" || state === "withheld" ? "" : "Never, while this stays so.";
   const at = `${moment(seconds, nowSeconds)}.`;
   return seconds <= nowSeconds ? `It was due ${at} What came of it is told after the next publication.` : at;
 }
@@ -74,26 +78,30 @@ function show(host, entry, made) {
   const advice = [words(`why-${why}-advice`)];
   if (entry !== undefined && entry.found !== null && why !== "lives") advice.push(words(`found-${entry.found}-advice`));
   put("answer-advice", advice.filter((text) => text !== "").join(" "));
-  put("answer-asked", entry === undefined ? "" : entry.asked === null ? "Not yet, or without a result." : `${moment(entry.asked, now)}.`);
+  put("answer-asked", entry === undefined || entry.state === "withheld" ? "" : entry.asked === null ? "Not yet, or without a result." : `${moment(entry.asked, now)}.`);
   put("answer-next", entry === undefined ? "" : next(entry.state, entry.next, now));
   put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
 }
 
-async function get(path, cache, missing) {
+/** A file's content; nothing when there is no such file. */
+async function get(path, cache) {
   const response = await fetch(path, { cache, credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) });
-  if (response.status === 404 && missing !== undefined) throw new Error(missing);
+  if (response.status === 404) return undefined;
   if (!response.ok) throw new Error(`status ${response.status}`);
   return response.json();
 }
 
 /** A host's entry, if it has one, and when that was made. */
 export async function find(host) {
-  // Asked for anew each time: a kept index would lead to files that are no more there, where their number has changed since.
-  const digits = digitsOf(await get("/why/index.json", "no-cache"));
-  if (digits === undefined) throw new Error("their index is of another version");
-  const { path, key } = place(host, digits);
-  const shard = await get(path, "default", "they are being shared out anew");
-  return { entry: read(shard, key), made: shard.made };
+  // Files go with their publication. One that is gone was replaced since its index was read: then there is a new index.
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const index = indexOf(await get("/why/index.json", "no-cache"));
+    if (index === undefined) throw new Error("their index is missing or of another version");
+    const { path, key } = place(host, index);
+    const shard = await get(path, "default");
+    if (shard !== undefined) return { entry: read(shard, key), made: shard.made };
+  }
+  throw new Error("they are being made again");
 }
 
 async function ask(typed) {

@@ -1,8 +1,11 @@
-//! The answer to "is my instance listed, and why not?" for one host, and the key that it lies under.
+//! The answer to "is my instance listed, and why not?" for one host, and the key of its entry.
 //!
-//! In: a host's name and what is known. Out: a key, which tells the name to nobody who does not know it already, and an entry of a shard:
-//! `["dying","failing","tls",true,1700000000,1700104400]`, which is the place, why, what the last check found, whether it is listed, when it was last
-//! asked and when it will be asked next, in seconds since 1970. What is not known is `null`.
+//! A key is a salted hash of the name. An entry of a shard is
+//! `["dying","failing","tls",true,1700000000,1700104400]`: the place, why, what the last check
+//! found, whether it is listed, when it was last asked and when it will be asked next, in seconds
+//! since 1970. What is not known is `null`.
+
+use std::fmt;
 
 use dump::Moment;
 use protocol::Host;
@@ -23,8 +26,6 @@ const KEY_BYTES: usize = 10;
 /// What is known of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// The key of its name.
-    pub key: Key,
     /// Where it stands.
     pub place: Place,
     /// Why it is listed, or is not.
@@ -37,19 +38,56 @@ pub struct Answer {
     pub next_check: Option<Moment>,
 }
 
-/// The beginning of the SHA-256 of a host's canonical name.
+impl Answer {
+    /// The one answer for every host that opted out, hides, is denied or is parked: it has no
+    /// state, no finding and no time, since any of these tells why.
+    pub const WITHHELD: Self = Self {
+        place: Place::Withheld,
+        why: Why::Withheld,
+        found: None,
+        last_checked: None,
+        next_check: None,
+    };
+}
+
+/// Chance that all keys of one publication are made with. Nobody knows it before, so nobody can
+/// choose names whose keys share a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Salt(u128);
+
+impl Salt {
+    /// Makes a salt of these random bits.
+    pub fn from_random(bits: u128) -> Self {
+        Self(bits)
+    }
+}
+
+/// 32 hex digits.
+impl fmt::Display for Salt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:032x}", self.0)
+    }
+}
+
+/// The beginning of the SHA-256 of the salt's hex digits and a host's canonical name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// The key of a host.
-    pub fn of(host: &Host) -> Self {
-        let hash = Sha256::digest(host.as_str().as_bytes());
+    /// The key of a host in the publication with this salt.
+    pub fn of(salt: Salt, host: &Host) -> Self {
+        let hash = Sha256::digest(format!("{salt}{host}").as_bytes());
         let mut key = [0; KEY_BYTES];
         for (to, from) in key.iter_mut().zip(hash) {
             *to = from;
         }
         Self(key)
+    }
+
+    /// A key of these bytes, for tests of keys that no hash gives.
+    #[cfg(test)]
+    pub(crate) fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
     }
 
     /// Its hex digits: those that shards go by, then those of the entry.
@@ -73,6 +111,9 @@ impl Key {
 /// Bytes of an answer as it waits for its shard: key, three codes, two moments.
 pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 2 * 8;
 
+/// An answer that waits for its shard. These sort by their keys.
+pub(crate) type Packed = [u8; PACKED_BYTES];
+
 /// The code of "nothing".
 const NO_CODE: u8 = u8::MAX;
 
@@ -81,7 +122,7 @@ const NO_MOMENT: i64 = i64::MIN;
 
 impl Answer {
     /// Packs it to wait for its shard.
-    pub(crate) fn pack(&self) -> [u8; PACKED_BYTES] {
+    pub(crate) fn pack(&self, key: Key) -> Packed {
         let mut packed = [0; PACKED_BYTES];
         let place = code(&Place::ALL, &self.place);
         let why = code(Why::ALL, &self.why);
@@ -90,8 +131,7 @@ impl Answer {
             .map_or(NO_CODE, |found| code(words::FOUND, &found));
         let moment =
             |moment: Option<Moment>| moment.map_or(NO_MOMENT, Moment::seconds).to_le_bytes();
-        let bytes = self
-            .key
+        let bytes = key
             .0
             .into_iter()
             .chain([place, why, found])
@@ -103,8 +143,8 @@ impl Answer {
         packed
     }
 
-    /// The answer again; nothing when these bytes are none of ours.
-    pub(crate) fn unpack(packed: &[u8; PACKED_BYTES]) -> Option<Self> {
+    /// The key and the answer again; `None` if these bytes are none of ours.
+    pub(crate) fn unpack(packed: &Packed) -> Option<(Key, Self)> {
         let (key, rest) = packed.split_first_chunk::<KEY_BYTES>()?;
         let (codes, rest) = rest.split_first_chunk::<3>()?;
         let (last, rest) = rest.split_first_chunk::<8>()?;
@@ -114,23 +154,23 @@ impl Answer {
             NO_MOMENT => None,
             seconds => Some(Moment::from_milliseconds(seconds.saturating_mul(1000))),
         };
-        Some(Self {
-            key: Key(*key),
+        let answer = Self {
             place: *Place::ALL.get(place)?,
             why: *Why::ALL.get(why)?,
             found: words::FOUND.get(found).copied(),
             last_checked: moment(last),
             next_check: moment(next),
-        })
+        };
+        Some((Key(*key), answer))
     }
 
     /// Its entry in a shard, as JSON.
-    pub(crate) fn entry(&self) -> String {
+    pub(crate) fn entry(&self, key: Key) -> String {
         let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
         let seconds = |moment: Option<Moment>| or_null(moment.map(|at| at.seconds().to_string()));
         format!(
             r#""{}":["{}","{}",{},{},{},{}]"#,
-            self.key.entry(),
+            key.entry(),
             self.place.as_str(),
             self.why.as_str(),
             or_null(
@@ -156,29 +196,52 @@ fn code<T: PartialEq>(all: &[T], value: &T) -> u8 {
 mod tests {
     use super::*;
 
-    fn answer(host: &str) -> Answer {
-        Answer {
-            key: Key::of(&Host::parse(host).unwrap()),
-            place: Place::Waiting,
-            why: Why::Waiting,
-            found: None,
-            last_checked: None,
-            next_check: None,
-        }
+    const SALT: Salt = Salt(0xfeed);
+
+    fn key(host: &str) -> Key {
+        Key::of(SALT, &Host::parse(host).unwrap())
     }
 
-    /// By `printf %s a.example | sha256sum`, as the page tells those to do who have no script.
+    const WAITING: Answer = Answer {
+        place: Place::Waiting,
+        why: Why::Waiting,
+        found: None,
+        last_checked: None,
+        next_check: None,
+    };
+
+    /// By `printf %s 0000000000000000000000000000feeda.example | sha256sum`, as the page tells
+    /// those without scripts to do.
     #[test]
-    fn a_key_is_what_sha256sum_prints_of_the_canonical_name() {
-        let key = Key::of(&Host::parse("A.Example.").unwrap());
+    fn a_key_is_what_sha256sum_prints_of_the_salt_and_the_canonical_name() {
+        let key = key("A.Example.");
         let digits = format!("{:03x}{}", key.prefix(), key.entry());
         assert_eq!(digits, KEY_OF_A_EXAMPLE);
     }
-    const KEY_OF_A_EXAMPLE: &str = "b8e7453371a024daae0";
+    const KEY_OF_A_EXAMPLE: &str = "07a950f9e75c7cdac6a";
+
+    #[test]
+    fn names_that_share_a_prefix_under_one_salt_do_not_under_the_next() {
+        let names = (0..).map(|number| Host::parse(&format!("h{number}.example")).unwrap());
+        let chosen: Vec<Host> = names
+            .filter(|host| Key::of(SALT, host).prefix() >> 8 == 0xa)
+            .take(1600)
+            .collect();
+        let mut shards = [0; 16];
+        for host in &chosen {
+            let shard = Key::of(Salt(1), host).prefix() >> 8;
+            shards[usize::from(shard)] += 1;
+        }
+        assert!(
+            shards.iter().all(|count| (50..200).contains(count)),
+            "{shards:?}"
+        );
+    }
 
     #[test]
     fn every_answer_comes_back_from_its_packed_form() {
         let at = Some(Moment::from_milliseconds(1_700_000_000_000));
+        let key = key("a.example");
         for place in Place::ALL {
             for why in Why::ALL {
                 for found in words::FOUND.iter().copied().map(Some).chain([None]) {
@@ -187,9 +250,9 @@ mod tests {
                         why: *why,
                         found,
                         last_checked: at,
-                        ..answer("a.example")
+                        next_check: None,
                     };
-                    assert_eq!(Answer::unpack(&answer.pack()), Some(answer));
+                    assert_eq!(Answer::unpack(&answer.pack(key)), Some((key, answer)));
                 }
             }
         }
@@ -198,7 +261,8 @@ mod tests {
 
     #[test]
     fn an_entry_names_nothing_but_what_it_should() {
-        let bare = answer("secret.example").entry();
+        let key = key("secret.example");
+        let bare = WAITING.entry(key);
         assert!(
             bare.ends_with(r#":["waiting","waiting",null,false,null,null]"#),
             "{bare}"
@@ -209,12 +273,12 @@ mod tests {
             place: Place::ALL[2],
             found: words::FOUND.last().copied(),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_999)),
-            ..answer("secret.example")
+            next_check: None,
         };
-        let json = format!("{{{}}}", entry.entry());
+        let json = format!("{{{}}}", entry.entry(key));
         let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(
-            parsed[entry.key.entry()],
+            parsed[key.entry()],
             serde_json::json!(["dying", "failing", "faulting", true, 1_700_000_000, null])
         );
     }

@@ -43,7 +43,32 @@ pub enum SiteError {
     },
 }
 
+/// A page that could not be written. The rest of the site is published without it.
+#[derive(Debug)]
+pub struct Skipped {
+    /// Its path below the public folder.
+    pub page: String,
+    /// Why.
+    pub why: SiteError,
+}
+
 impl SiteError {
+    /// Whether it is about this one name, which something else has taken or the file system does
+    /// not take, and not about the disk or the folder, which all files share.
+    pub(crate) fn is_about_the_name(&self) -> bool {
+        match self {
+            Self::Failed { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::AlreadyExists
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::InvalidFilename
+            ),
+            Self::DiskFull { .. } | Self::OutOfOrder { .. } | Self::Stopped | Self::Plot { .. } => {
+                false
+            }
+        }
+    }
+
     /// The variant for what the system said of `path`.
     pub(crate) fn from_io(path: &Path, doing: &'static str, source: io::Error) -> Self {
         if matches!(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use census::state::StateName;
 use dump::Moment;
 
+use crate::answer::Salt;
 use crate::history::Day;
 
 /// Hosts by state; a state that is missing has none.
@@ -27,6 +28,8 @@ pub struct Facts {
     pub intake: Intake,
     /// All hosts that the census knows.
     pub known: ByState,
+    /// What the keys of the answers are made with; another one for each publication.
+    pub salt: Salt,
     /// Daily counts, ascending by day.
     pub history: Vec<Day>,
 }

@@ -26,15 +26,16 @@ mod plot;
 pub mod robots;
 mod shards;
 mod software;
+mod sorted;
 mod staging;
 pub mod text;
 pub mod why;
 pub mod words;
 mod write;
 
-pub use answer::Answer;
+pub use answer::{Answer, Salt};
 pub use assets::CONTENT_SECURITY_POLICY;
-pub use error::SiteError;
+pub use error::{SiteError, Skipped};
 pub use facts::Facts;
 pub use history::Day;
 pub use why::{Found, Place, Why};

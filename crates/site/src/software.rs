@@ -3,7 +3,7 @@
 //! In: the software of each listed host, then the list read back twice. Out: the most frequent ones with their versions and first hosts, and the counts
 //! of the rest. Memory: bounded, whatever strangers call their software; the counts of what is shown are exact all the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -30,6 +30,17 @@ const VERSIONS_SHOWN_MAX: usize = 30;
 
 /// Letters of a name in its page's address.
 const SLUG_CHARS_MAX: usize = 40;
+
+/// Hex digits of a name's hash in its page's address.
+const SLUG_HASH_DIGITS: usize = 32;
+
+/// The hash that [`Slugs`] goes by. Tests put in one that gives every name the same.
+pub(crate) type Hash = fn(&str) -> [u8; 32];
+
+/// SHA-256.
+pub(crate) fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
 
 /// Names that may be frequent, by Misra and Gries: a full table takes one from every count instead of a new name.
 #[derive(Debug, Default)]
@@ -77,8 +88,19 @@ pub(crate) struct Ranking {
     pub(crate) others: u64,
 }
 
+impl Ranking {
+    /// Keeps software without a page of its own, among the next ones.
+    pub(crate) fn without_page(&mut self, software: Software) {
+        self.rest.insert(0, (software.name, software.count));
+    }
+}
+
 /// Ranks the candidates by the list itself.
-pub(crate) fn rank(candidates: Candidates, listed: &mut Listed) -> Result<Ranking, SiteError> {
+pub(crate) fn rank(
+    candidates: Candidates,
+    listed: &mut Listed,
+    hash: Hash,
+) -> Result<Ranking, SiteError> {
     let mut counts = candidates.0;
     counts.values_mut().for_each(|count| *count = 0);
     listed.read(|_, row| {
@@ -95,7 +117,7 @@ pub(crate) fn rank(candidates: Candidates, listed: &mut Listed) -> Result<Rankin
         .chain(&rest)
         .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     Ok(Ranking {
-        pages: pages(ranked, listed)?,
+        pages: pages(ranked, listed, hash)?,
         rest,
         others: listed.rows.saturating_sub(named),
     })
@@ -108,7 +130,12 @@ struct Gathered {
     lines: Vec<String>,
 }
 
-fn pages(ranked: Vec<(String, u64)>, listed: &mut Listed) -> Result<Vec<Software>, SiteError> {
+fn pages(
+    ranked: Vec<(String, u64)>,
+    listed: &mut Listed,
+    hash: Hash,
+) -> Result<Vec<Software>, SiteError> {
+    let mut slugs = Slugs::new(hash);
     let mut gathered: HashMap<&str, Gathered> = ranked
         .iter()
         .map(|(name, _)| (name.as_str(), Gathered::default()))
@@ -130,7 +157,7 @@ fn pages(ranked: Vec<(String, u64)>, listed: &mut Listed) -> Result<Vec<Software
                 .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
             Software {
                 name: name.clone(),
-                slug: slug(name),
+                slug: slugs.take(name),
                 count: *count,
                 versions,
                 other_versions: count.saturating_sub(shown),
@@ -161,20 +188,51 @@ fn by_count(one: &(String, u64), other: &(String, u64)) -> std::cmp::Ordering {
     other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0))
 }
 
-/// A name as part of an address: lower-case letters, digits and hyphens. What is changed by that ends in a `_` and a piece of the name's hash, so that
-/// no two names share a page.
-pub(crate) fn slug(name: &str) -> String {
-    let kept: String = name
-        .chars()
-        .filter(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || *letter == '-')
-        .take(SLUG_CHARS_MAX)
-        .collect();
-    if kept == name && !kept.is_empty() {
-        return kept;
+/// Addresses of pages, no two the same.
+#[derive(Debug)]
+struct Slugs {
+    hash: Hash,
+    used: HashSet<String>,
+}
+
+impl Slugs {
+    fn new(hash: Hash) -> Self {
+        Self {
+            hash,
+            used: HashSet::new(),
+        }
     }
-    let hash = hex::encode(Sha256::digest(name.as_bytes()));
-    let hash: String = hash.chars().take(16).collect();
-    format!("{kept}_{hash}")
+
+    /// A name as part of an address: lower-case letters, digits and hyphens. A name that this
+    /// changes ends in a `_` and a piece of its hash. A slug that is taken already gets `-2`, `-3`
+    /// and so on.
+    fn take(&mut self, name: &str) -> String {
+        let first = self.slug(name);
+        let mut slug = first.clone();
+        let mut number = 1_u64;
+        // As many rounds as there are slugs, at most.
+        while !self.used.insert(slug.clone()) {
+            number = number.saturating_add(1);
+            slug = format!("{first}-{number}");
+        }
+        slug
+    }
+
+    fn slug(&self, name: &str) -> String {
+        let kept: String = name
+            .chars()
+            .filter(|letter| {
+                letter.is_ascii_lowercase() || letter.is_ascii_digit() || *letter == '-'
+            })
+            .take(SLUG_CHARS_MAX)
+            .collect();
+        if kept == name && !kept.is_empty() {
+            return kept;
+        }
+        let hash = hex::encode((self.hash)(name));
+        let hash: String = hash.chars().take(SLUG_HASH_DIGITS).collect();
+        format!("{kept}_{hash}")
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +262,7 @@ mod tests {
                 candidates.add(software);
             }
         }
-        rank(candidates, &mut list.finish().unwrap()).unwrap()
+        rank(candidates, &mut list.finish().unwrap(), sha256).unwrap()
     }
 
     #[test]
@@ -241,10 +299,33 @@ mod tests {
         assert_eq!(ranking.others, 1);
     }
 
+    fn slug(name: &str) -> String {
+        Slugs::new(sha256).take(name)
+    }
+
+    #[test]
+    fn names_that_share_a_slug_are_numbered() {
+        let mut slugs = Slugs::new(|_name| [0xab; 32]);
+        let hash = "ab".repeat(16);
+        let expect = [
+            ("A", format!("_{hash}")),
+            ("B", format!("_{hash}-2")),
+            ("C", format!("_{hash}-3")),
+            ("x-2", "x-2".to_owned()),
+            ("aB", format!("a_{hash}")),
+        ];
+        for (name, slug) in expect {
+            assert_eq!(slugs.take(name), slug);
+        }
+    }
+
     #[test]
     fn ordinary_names_are_their_own_addresses() {
         assert_eq!(slug("mastodon"), "mastodon");
-        assert_eq!(slug("../../etc"), format!("etc_{}", "74ccf3c5b4c19a81"));
+        assert_eq!(
+            slug("../../etc"),
+            format!("etc_{}", "74ccf3c5b4c19a8167f9a3d1dd63e0e4")
+        );
         assert_ne!(slug("a b"), slug("a_b"));
         assert_ne!(slug("ab"), slug("aB"));
     }
@@ -253,7 +334,7 @@ mod tests {
         #[test]
         fn an_address_is_safe_whatever_the_name(name in ".{0,80}") {
             let slug = slug(&name);
-            prop_assert!(!slug.is_empty() && slug.len() <= SLUG_CHARS_MAX + 17);
+            prop_assert!(!slug.is_empty() && slug.len() <= SLUG_CHARS_MAX + 1 + SLUG_HASH_DIGITS);
             let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-' || letter == '_';
             prop_assert!(slug.chars().all(is_plain));
         }

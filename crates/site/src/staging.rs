@@ -13,7 +13,7 @@ use dump::Stop;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
-use crate::error::SiteError;
+use crate::error::{SiteError, Skipped};
 
 /// How a file's name ends until it is published. nginx shows nothing that ends in `.new` or begins with a dot.
 const UNPUBLISHED: &str = ".site.new";
@@ -25,7 +25,7 @@ const FOLDER_MODE: u32 = 0o755;
 /// Bytes below which a file is not gzipped: it goes into one packet as it is.
 const GZIP_BYTES_MIN: usize = 1024;
 
-/// Names that are looked at in one folder: it holds the shards and their gzipped twins, each at most twice.
+/// Names that are looked at in one folder.
 const FOLDER_NAMES_MAX: usize = 100_000;
 
 /// The gzip header's code for "unknown" (RFC 1952 §2.3.1).
@@ -52,6 +52,8 @@ pub(crate) struct Staging {
     waiting: Vec<Step>,
     /// Folders below the public one that files were made in.
     folders: Vec<PathBuf>,
+    /// Pages that the rest is published without.
+    skipped: Vec<Skipped>,
     stop: Stop,
 }
 
@@ -59,6 +61,12 @@ pub(crate) struct Staging {
 enum Step {
     /// A file takes its place.
     Rename { beside: PathBuf, place: PathBuf },
+    /// The same for a page that the rest can do without; its path below the public folder.
+    RenamePage {
+        beside: PathBuf,
+        place: PathBuf,
+        page: String,
+    },
     /// A file that is no longer made leaves its place.
     Remove { place: PathBuf },
 }
@@ -71,6 +79,7 @@ impl Staging {
             suffix: format!("{:016x}{UNPUBLISHED}", RandomState::new().hash_one(folder)),
             waiting: Vec::new(),
             folders: vec![folder.to_owned()],
+            skipped: Vec::new(),
             stop,
         }
     }
@@ -101,19 +110,41 @@ impl Staging {
 
     /// Makes the file that is to be called `name`, a path below the public folder, beside its place.
     pub(crate) fn create(&mut self, name: &str) -> Result<File, SiteError> {
-        self.check()?;
+        let place = self.folder.join(name);
+        let beside = beside(&place, &self.suffix);
+        let file = self.new_file(&beside)?;
+        self.waiting.push(Step::Rename { beside, place });
+        Ok(file)
+    }
+
+    /// Makes the folder that is to be called `name`, a path below the public folder, beside its
+    /// place, which no earlier one may have. Gives its path until then: files are made in it by
+    /// [`Self::new_file`].
+    pub(crate) fn create_folder(&mut self, name: &str) -> Result<PathBuf, SiteError> {
         let place = self.folder.join(name);
         let beside = beside(&place, &self.suffix);
         let failed = |error| SiteError::from_io(&beside, "creating", error);
+        fs::create_dir(&beside).map_err(failed)?;
+        self.waiting.push(Step::Rename {
+            beside: beside.clone(),
+            place,
+        });
+        fs::set_permissions(&beside, Permissions::from_mode(FOLDER_MODE)).map_err(failed)?;
+        Ok(beside)
+    }
+
+    /// Makes a file at this path, which is not published yet.
+    pub(crate) fn new_file(&self, path: &Path) -> Result<File, SiteError> {
+        self.check()?;
+        let failed = |error| SiteError::from_io(path, "creating", error);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(FILE_MODE)
-            .open(&beside)
+            .open(path)
             .map_err(failed)?;
         file.set_permissions(Permissions::from_mode(FILE_MODE))
             .map_err(failed)?;
-        self.waiting.push(Step::Rename { beside, place });
         Ok(file)
     }
 
@@ -136,13 +167,38 @@ impl Staging {
         self.create_with(name, bytes)
     }
 
+    /// Like [`Self::write`], for a page that the rest can do without: if its name can't be used,
+    /// the page is skipped and the result is `false`. What concerns the whole site is an error as
+    /// ever.
+    pub(crate) fn write_page(&mut self, page: &str, bytes: &[u8]) -> Result<bool, SiteError> {
+        let before = self.waiting.len();
+        let written = self.write(page, bytes);
+        let steps = self.waiting.split_off(before);
+        match written {
+            Err(why) if why.is_about_the_name() => {
+                steps.iter().for_each(Step::drop_file);
+                self.skipped.push(Skipped {
+                    page: page.to_owned(),
+                    why,
+                });
+                Ok(false)
+            }
+            written => {
+                let steps = steps.into_iter().map(|step| step.of_page(page));
+                self.waiting.extend(steps);
+                written.map(|()| true)
+            }
+        }
+    }
+
     fn create_with(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
         self.create(name)?
             .write_all(bytes)
             .map_err(|error| SiteError::from_io(&self.folder.join(name), "writing", error))
     }
 
-    /// Has all files leave `folder` that stand there and are not made anew, after all others took their places.
+    /// Removes all files and folders of `folder` that are not made again, after all others took
+    /// their places.
     pub(crate) fn retire_others(&mut self, folder: &str) -> Result<(), SiteError> {
         let folder = self.folder.join(folder);
         let made: std::collections::BTreeSet<&Path> =
@@ -169,11 +225,22 @@ impl Staging {
         self.check()
     }
 
-    /// Puts all files in their places, and waits until that is on the disk.
-    pub(crate) fn publish(mut self) -> Result<(), SiteError> {
+    /// Puts all files in their places, and waits until that is on the disk. Gives the pages that
+    /// were skipped.
+    pub(crate) fn publish(mut self) -> Result<Vec<Skipped>, SiteError> {
         let mut steps = std::mem::take(&mut self.waiting).into_iter();
         while let Some(step) = steps.next() {
             if let Err(error) = step.take() {
+                if let Step::RenamePage { page, .. } = &step
+                    && error.is_about_the_name()
+                {
+                    step.drop_file();
+                    self.skipped.push(Skipped {
+                        page: page.clone(),
+                        why: error,
+                    });
+                    continue;
+                }
                 // Taken away by Drop, with all that did not get its turn.
                 self.waiting.push(step);
                 self.waiting.extend(steps);
@@ -185,22 +252,48 @@ impl Staging {
                 .and_then(|folder| folder.sync_all())
                 .map_err(|error| SiteError::from_io(folder, "syncing", error))?;
         }
-        Ok(())
+        Ok(std::mem::take(&mut self.skipped))
     }
 }
 
 impl Step {
     fn place(&self) -> &Path {
         match self {
-            Self::Rename { place, .. } | Self::Remove { place } => place,
+            Self::Rename { place, .. }
+            | Self::RenamePage { place, .. }
+            | Self::Remove { place } => place,
+        }
+    }
+
+    fn of_page(self, page: &str) -> Self {
+        match self {
+            Self::Rename { beside, place } => Self::RenamePage {
+                beside,
+                place,
+                page: page.to_owned(),
+            },
+            other @ (Self::RenamePage { .. } | Self::Remove { .. }) => other,
+        }
+    }
+
+    /// Removes the file that did not take its place.
+    fn drop_file(&self) {
+        match self {
+            Self::Rename { beside, .. } | Self::RenamePage { beside, .. } => {
+                // What can't be removed now is hidden, and cleared at the next start.
+                remove(beside).ok();
+            }
+            Self::Remove { .. } => {}
         }
     }
 
     fn take(&self) -> Result<(), SiteError> {
         match self {
-            Self::Rename { beside, place } => fs::rename(beside, place)
-                .map_err(|error| SiteError::from_io(place, "renaming", error)),
-            Self::Remove { place } => match fs::remove_file(place) {
+            Self::Rename { beside, place } | Self::RenamePage { beside, place, .. } => {
+                fs::rename(beside, place)
+                    .map_err(|error| SiteError::from_io(place, "renaming", error))
+            }
+            Self::Remove { place } => match remove(place) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Err(SiteError::from_io(place, "removing", error))
                 }
@@ -212,27 +305,31 @@ impl Step {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        for step in &self.waiting {
-            if let Step::Rename { beside, .. } = step {
-                // What can't be removed now is hidden, and cleared at the next start.
-                fs::remove_file(beside).ok();
-            }
-        }
+        self.waiting.iter().for_each(Step::drop_file);
     }
 }
 
-/// Removes what a crash left beside the published files of `folder`, and tells how many files that were. A folder that is not there holds none.
+/// Removes what a crash left beside the published files of `folder`, and gives how many files and
+/// folders that were. A folder that is not there holds none.
 pub(crate) fn clear(folder: &Path) -> Result<u32, SiteError> {
     let mut cleared = 0_u32;
     for name in names(folder)? {
         let bytes = name.as_encoded_bytes();
         if bytes.starts_with(b".") && bytes.ends_with(UNPUBLISHED.as_bytes()) {
             let path = folder.join(&name);
-            fs::remove_file(&path).map_err(|error| SiteError::from_io(&path, "removing", error))?;
+            remove(&path).map_err(|error| SiteError::from_io(&path, "removing", error))?;
             cleared = cleared.saturating_add(1);
         }
     }
     Ok(cleared)
+}
+
+/// Removes a file, or a folder with all that is in it.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir_all(path),
+        removed => removed,
+    }
 }
 
 fn names(folder: &Path) -> Result<Vec<std::ffi::OsString>, SiteError> {
@@ -272,7 +369,10 @@ mod tests {
         let mut staging = Staging::new(folder.path(), Stop::default());
         staging.make_folder("sub").unwrap();
         staging.write("sub/a", b"old").unwrap();
+        let answers = staging.create_folder("sub/answers").unwrap();
+        staging.new_file(&answers.join("0.json")).unwrap();
         assert!(!folder.path().join("sub/a").exists());
+        assert!(!folder.path().join("sub/answers").exists());
         drop(staging);
         assert_eq!(listed(&folder.path().join("sub")), Vec::<String>::new());
     }
@@ -300,13 +400,46 @@ mod tests {
         staging.write("sub/kept", b"1").unwrap();
         fs::write(sub.join("gone.html"), "x").unwrap();
         let stale = format!(".b.0{UNPUBLISHED}");
-        fs::write(sub.join(&stale), "x").unwrap();
+        fs::create_dir(sub.join(&stale)).unwrap();
+        for file in ["gone/0.json".to_owned(), format!("{stale}/0.json")] {
+            fs::create_dir_all(sub.join(&file).parent().unwrap()).unwrap();
+            fs::write(sub.join(file), "x").unwrap();
+        }
         staging.retire_others("sub").unwrap();
         staging.publish().unwrap();
         assert_eq!(listed(&sub), [stale, "kept".to_owned()]);
         assert_eq!(clear(&sub).unwrap(), 1);
         assert_eq!(listed(&sub), ["kept"]);
         assert_eq!(clear(&sub.join("nowhere")).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_page_whose_name_is_taken_costs_that_page_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("b")).unwrap();
+        let mut staging = Staging::new(folder.path(), Stop::default());
+        let bytes = [b'x'; 5000];
+        assert!(staging.write_page("a", &bytes).unwrap());
+        assert!(!staging.write_page("a", &bytes).unwrap(), "as written");
+        assert!(staging.write_page("b", b"x").unwrap());
+        assert!(staging.write_page("c", b"x").unwrap());
+        let skipped = staging.publish().unwrap();
+        let pages: Vec<_> = skipped.iter().map(|skipped| &skipped.page).collect();
+        assert_eq!(pages, ["a", "b"]);
+        assert_eq!(listed(folder.path()), ["a", "a.gz", "b", "c"]);
+    }
+
+    #[test]
+    fn a_page_that_no_disk_has_room_for_costs_the_whole_site() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(folder.path(), Stop::default());
+        // As with a full disk: what is wrong is not about this page's name.
+        staging.write_page("nowhere/a", b"x").unwrap_err();
+        assert!(staging.publish().unwrap().is_empty());
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied] {
+            let error = SiteError::from_io(folder.path(), "writing", kind.into());
+            assert!(!error.is_about_the_name(), "{error}");
+        }
     }
 
     #[test]

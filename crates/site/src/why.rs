@@ -1,10 +1,11 @@
 //! Why a host is listed or is not, as one of a few words that the pages have sentences for.
 //!
-//! In: a host's record and what others say of it (its group, the operator, its target). Out: a [`Why`]. It goes by the same order as `fedicensus
-//! explain`, which tells the operator more: no name but the asked one is ever told here, for the answers are read by anybody who knows that.
+//! Makes a [`Why`] of a host's record and of what others say of it: its group, the operator, its
+//! target. The order is that of `fedicensus explain`, which shows the operator more. Anybody may
+//! read a `Why`, so it names no other host and nobody who decided.
 
 use census::listing::is_listed;
-use census::state::{OptedOutBy, ParkedWhy, Record, State, StateName};
+use census::state::{Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use protocol::DeadReason;
 
@@ -46,20 +47,11 @@ words! {
         LeavesNext => "leaves_next",
         /// Not listed yet, though it would be by what is known of it now: the list that stands is older.
         NextList => "next_list",
-        /// Its robots.txt asks us to stay away.
-        RobotsTxt => "robots_txt",
-        /// Its owner asked to be left alone.
-        Owner => "owner",
-        /// A moderator of this census removed it.
-        Moderator => "moderator",
-        /// Its name was valid once.
-        InvalidName => "invalid_name",
-        /// A moderator of this census holds it.
-        Parked => "parked",
+        /// It opted out, hides, is denied or is parked. One answer for all, so that it does not
+        /// tell who asked to be left out from whom the operator keeps out.
+        Withheld => "withheld",
         /// Another crawler says that it lived, and no check of ours does yet.
         TakenOver => "taken_over",
-        /// It asks to be left out of statistics, or its wish could not be learnt.
-        Hidden => "hidden",
         /// Somebody is there and has refused to talk to us so far.
         RefusesSoFar => "refuses_so_far",
         /// It was never judged.
@@ -76,10 +68,6 @@ words! {
         NeverAlive => "never_alive",
         /// It last came out alive over 14 days ago.
         Stale => "stale",
-        /// The operator's deny-list covers it.
-        Denied => "denied",
-        /// The operator denied its group.
-        GroupDenied => "group_denied",
         /// Its group is larger than what is taken without a look.
         GroupHeld => "group_held",
         /// It had no room yet.
@@ -87,27 +75,28 @@ words! {
     }
 }
 
-/// Where a host stands: a state, or the step before all of them.
+/// Where a host stands: a state, the step before all of them, or nowhere that is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The census has a row of it.
     Known(StateName),
     /// It was named, and had no room.
     Waiting,
+    /// It is not told.
+    Withheld,
 }
 
 impl Place {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Known(StateName::Discovered),
         Self::Known(StateName::Alive),
         Self::Known(StateName::Dying),
         Self::Known(StateName::Dead),
         Self::Known(StateName::Moving),
         Self::Known(StateName::Moved),
-        Self::Known(StateName::OptedOut),
-        Self::Known(StateName::Parked),
         Self::Waiting,
+        Self::Withheld,
     ];
 
     /// Its word.
@@ -115,6 +104,7 @@ impl Place {
         match self {
             Self::Known(state) => state.as_str(),
             Self::Waiting => "waiting",
+            Self::Withheld => "withheld",
         }
     }
 }
@@ -189,13 +179,13 @@ impl Why {
     /// Why a host with this record is listed at `now`, or is not.
     pub fn of(record: &Record, others: Others, now: Timestamp, calendar: Calendar) -> Self {
         if others.denied == Denied::Yes {
-            return Self::Denied;
+            return Self::Withheld;
         }
         let would_be_listed = is_listed(record, others.target_is_alive, now, calendar);
         if others.group.decides(record, would_be_listed) {
             match others.group {
                 GroupSays::Lists => {}
-                GroupSays::Denies => return Self::GroupDenied,
+                GroupSays::Denies => return Self::Withheld,
                 GroupSays::Holds => return Self::GroupHeld,
             }
         }
@@ -203,21 +193,7 @@ impl Why {
             return Self::listed(record);
         }
         match &record.state {
-            State::OptedOut {
-                by: OptedOutBy::Robots,
-            } => Self::RobotsTxt,
-            State::OptedOut {
-                by: OptedOutBy::Owner,
-            } => Self::Owner,
-            State::OptedOut {
-                by: OptedOutBy::Moderator,
-            } => Self::Moderator,
-            State::Parked {
-                why: ParkedWhy::InvalidName,
-            } => Self::InvalidName,
-            State::Parked {
-                why: ParkedWhy::Moderator,
-            } => Self::Parked,
+            State::OptedOut { .. } | State::Parked { .. } => Self::Withheld,
             State::Discovered
             | State::Alive
             | State::Dying { .. }
@@ -229,7 +205,7 @@ impl Why {
                 if is_taken_over(record) {
                     Self::TakenOver
                 } else {
-                    Self::Hidden
+                    Self::Withheld
                 }
             }
             State::Discovered if record.refuses => Self::RefusesSoFar,
@@ -276,13 +252,8 @@ impl Why {
             | Self::MovingToNobody
             | Self::LeavesNext => true,
             Self::NextList
-            | Self::RobotsTxt
-            | Self::Owner
-            | Self::Moderator
-            | Self::InvalidName
-            | Self::Parked
+            | Self::Withheld
             | Self::TakenOver
-            | Self::Hidden
             | Self::RefusesSoFar
             | Self::NeverJudged
             | Self::Gone
@@ -291,8 +262,6 @@ impl Why {
             | Self::MovedToListed
             | Self::NeverAlive
             | Self::Stale
-            | Self::Denied
-            | Self::GroupDenied
             | Self::GroupHeld
             | Self::Waiting => false,
         }

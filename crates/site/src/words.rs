@@ -34,9 +34,11 @@ pub fn of_place(place: Place) -> &'static str {
         }
         Place::Known(StateName::Moving) => "It redirects to another host, and may stop doing so.",
         Place::Known(StateName::Moved) => "It has redirected to another host for over a week.",
-        Place::Known(StateName::OptedOut) => "It asked us to stay away, or was removed.",
-        Place::Known(StateName::Parked) => "It is kept without being asked.",
         Place::Waiting => "It was named, and waits for room.",
+        // No answer has these two states: they are withheld.
+        Place::Withheld | Place::Known(StateName::OptedOut | StateName::Parked) => {
+            "This census does not say."
+        }
     }
 }
 
@@ -74,33 +76,13 @@ whys! {
         "It is not listed yet: nothing stands against it, and it comes in with the next list that is published.",
         "Wait: a list is made about every six hours. One that lost too many names at once waits until whoever runs this census has looked at it.",
     ),
-    RobotsTxt => words(
-        "It is not listed: its robots.txt asks us to stay away. We ask weekly for robots.txt alone whether it still does.",
-        "If you want to be listed, let the user agent Fedicensus read /.well-known/nodeinfo and the document that it names; see the page for owners.",
-    ),
-    Owner => words(
-        "It is not listed: its owner asked us to leave it alone. It is never asked again unless the owner takes that back.",
-        "If you want to be listed again, take it back in the way in which you said it, or write to the contact below.",
-    ),
-    Moderator => words(
-        "It is not listed: a moderator of this census removed it.",
-        "Write to the contact below if you think that this is wrong.",
-    ),
-    InvalidName => words(
-        "It is not listed: its name was valid once and no longer is, as when the list of public suffixes changed.",
-        "Write to the contact below if you think that this is wrong.",
-    ),
-    Parked => words(
-        "It is not listed: a moderator of this census holds it.",
-        "Write to the contact below if you think that this is wrong.",
+    Withheld => words(
+        "It is not listed: its owner asked to be left out, or this census does not list it.",
+        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and take back an opt-out in the way in which you made it. Otherwise ask at the contact below.",
     ),
     TakenOver => words(
         "It is not listed: another crawler, whose list was taken over here, says that it lived, and no check of ours has found so yet.",
         "Wait: it is listed once a check of ours has found that it lives and may be shown. If it has been asked already, see what the last check found.",
-    ),
-    Hidden => words(
-        "It is not listed: it asks to be left out of statistics, or we could not learn whether it does.",
-        "If you want to be listed, take that setting of your software back (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and let our user agent read it. We notice at the next check.",
     ),
     RefusesSoFar => words(
         "It is not listed: somebody is there, who has refused to talk to us so far.",
@@ -133,14 +115,6 @@ whys! {
     Stale => words(
         "It is not listed: it last came out alive over 14 days ago, and nothing is listed longer than that.",
         "See what the last check found. Once that is mended it is listed after the next check.",
-    ),
-    Denied => words(
-        "It is not listed: the operator of this census does not let it in. It is neither asked nor listed while that is so.",
-        "Write to the contact below if you think that this is wrong.",
-    ),
-    GroupDenied => words(
-        "It is not listed: the operator of this census denies all hosts below its registered domain. It is neither asked nor listed while that is so.",
-        "Write to the contact below if you think that this is wrong.",
     ),
     GroupHeld => words(
         "It is not listed: there are more hosts below its registered domain than we take without somebody looking at them, and nobody has looked yet.",
@@ -181,8 +155,8 @@ pub fn of_found(found: Found) -> Words {
         Found::OptedOut => words("Its robots.txt asked us to stay away.", NOTHING_TO_DO),
         Found::Gone => words("It answered 410 Gone.", NOTHING_TO_DO),
         Found::Refused => words(
-            "It answered and would not talk to us: status 401, 403, 429 or 451, or a challenge for browsers.",
-            "Let our user agent read /.well-known/nodeinfo and the document that it names.",
+            "It answered and would not talk to us: status 401, 403, 429, 451 or 503 with Retry-After, or a challenge for browsers.",
+            "Let our user agent read /robots.txt, /.well-known/nodeinfo and the document that it names.",
         ),
         Found::Dead(reason) => of_reason(reason).1,
     }
@@ -213,8 +187,16 @@ const CONTACT_IF_IT_STAYS: &str =
     "If it stays so while others reach you, write to the contact below.";
 
 reasons! {
-    RobotsUnavailable => ("robots_unavailable", "Its robots.txt could not be read (status 429 or 5xx, or it broke off), and without it nothing else is asked for.", "Serve /robots.txt, or answer 404 for it."),
-    Tls => ("tls", "No secure connection came about: its certificate is expired, self-signed or for another name, or port 443 does not speak TLS.", "Look at the certificate for this very name, and at the certificates between it and its root."),
+    RobotsUnavailable => ("robots_unavailable", "Its robots.txt could not be read (status 5xx, or it broke off), and without it nothing else is asked for.", "Serve /robots.txt, or answer 404 for it."),
+    Tls => ("tls", "The TLS handshake failed, for instance because port 443 does not speak TLS.", "Look at the web server's TLS settings for this name."),
+    TlsExpired => ("tls_expired", "Its certificate has expired.", "Renew the certificate, and reload the web server."),
+    TlsNotYetValid => ("tls_not_yet_valid", "Its certificate is not valid yet.", "Look at the certificate's dates and at the server's clock."),
+    TlsWrongName => ("tls_wrong_name", "It has no certificate for this name.", "Get a certificate for this very name."),
+    TlsSelfSigned => ("tls_self_signed", "Its certificate is self-signed.", "Get a certificate from a public authority."),
+    TlsUnknownIssuer => ("tls_unknown_issuer", "No public authority that we trust issued its certificate.", "Get a certificate from a public authority, and serve the intermediate certificates that belong to it."),
+    TlsIncompleteChain => ("tls_incomplete_chain", "It sent its own certificate without the intermediate ones, and no root that we trust issued that one.", "Serve the full chain (often a file named fullchain.pem)."),
+    TlsUnsupported => ("tls_unsupported", "It supports no TLS version and cipher that we support (TLS 1.2 and 1.3).", "Turn on TLS 1.2 or 1.3 with a common cipher."),
+    TlsClosed => ("tls_closed", "It closed the connection during the TLS handshake.", "Look whether the web server serves this name over TLS, and what stands before it."),
     Http => ("http", "What it answered was not HTTP, or broke off.", "Look at the web server and what stands before it."),
     Timeout => ("timeout", "It accepted the connection and did not answer in time.", "Look whether /.well-known/nodeinfo answers within ten seconds."),
     Deadline => ("deadline", "It answered so slowly that the check's time was over.", "Look whether /robots.txt and /.well-known/nodeinfo answer within some seconds."),

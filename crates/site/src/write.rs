@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use dump::{Instance, Stop};
+use protocol::Host;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Key};
 use crate::assets::ASSETS;
-use crate::error::SiteError;
+use crate::error::{SiteError, Skipped};
 use crate::facts::Facts;
 use crate::history;
 use crate::list::List;
 use crate::pages;
 use crate::shards::{self, Shards};
-use crate::software::{self, Candidates};
+use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
 
 /// The folder of the pages of each software.
@@ -84,9 +85,9 @@ impl Site {
     ///
     /// # Errors
     /// When it can't be written, or is no longer wanted.
-    pub fn answer(&mut self, answer: &Answer) -> Result<(), SiteError> {
+    pub fn answer(&mut self, host: &Host, answer: &Answer) -> Result<(), SiteError> {
         self.staging.check()?;
-        self.shards.push(answer)
+        self.shards.push(Key::of(self.facts.salt, host), answer)
     }
 
     /// Writes all pages and waits until they are on the disk.
@@ -101,9 +102,11 @@ impl Site {
             candidates,
             shards,
         } = self;
-        let written = shards.write(&mut staging, facts.made)?;
+        let written = shards.write(&mut staging, facts.made, facts.salt)?;
         let mut listed = list.finish()?;
-        let ranking = software::rank(candidates, &mut listed)?;
+        let mut ranking = software::rank(candidates, &mut listed, software::sha256)?;
+        // Before the pages that link to them.
+        write_software(&mut staging, &facts, listed.rows, &mut ranking)?;
         for (name, bytes) in ASSETS {
             staging.write(name, bytes.as_bytes())?;
         }
@@ -117,12 +120,6 @@ impl Site {
             "software.html",
             pages::all_software(&facts, listed.rows, &ranking),
         )?;
-        staging.make_folder(SOFTWARE_FOLDER)?;
-        for software in &ranking.pages {
-            let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
-            let text = pages::software(&facts, listed.rows, software)?;
-            staging.write(&name, text.as_bytes())?;
-        }
         staging.retire_others(SOFTWARE_FOLDER)?;
         staging.sync()?;
         Ok(Staged {
@@ -131,6 +128,27 @@ impl Site {
             answers: written.answers,
         })
     }
+}
+
+/// Writes the page of each software in the ranking. One whose page can't be written for its name's
+/// sake stays in the ranking without a page.
+fn write_software(
+    staging: &mut Staging,
+    facts: &Facts,
+    listed: u64,
+    ranking: &mut Ranking,
+) -> Result<(), SiteError> {
+    staging.make_folder(SOFTWARE_FOLDER)?;
+    for software in std::mem::take(&mut ranking.pages) {
+        let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
+        let text = pages::software(facts, listed, &software)?;
+        if staging.write_page(&name, text.as_bytes())? {
+            ranking.pages.push(software);
+        } else {
+            ranking.without_page(software);
+        }
+    }
+    Ok(())
 }
 
 impl Staged {
@@ -144,11 +162,15 @@ impl Staged {
         self.answers
     }
 
-    /// Puts all files in the places of the last site's, one after the other.
+    /// Puts all files in the places of the last site's, one after the other. Gives the pages that
+    /// the site is published without.
     ///
     /// # Errors
     /// When one can't take its place or can't be made to stay there. Each file is then the old one or the new one, whole.
-    pub fn publish(self) -> Result<(), SiteError> {
+    pub fn publish(self) -> Result<Vec<Skipped>, SiteError> {
         self.staging.publish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -208,6 +208,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
             reader: &reader,
             writer: &writer,
             occasion,
+            salt: Dice::from_os().salt(),
         };
         round.run()
     })
@@ -296,14 +297,15 @@ async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::R
     match ended {
         Ended::Verdict { verdict, .. } => {
             let (word, reason) = verdict_words(&verdict);
+            let said = format!("verdict: {word} {reason}").trim_end().to_owned();
             if verdict.is_failing() {
                 give_back().await?;
                 say(&format!(
-                    "verdict: {word} {reason} (not counted: only a running census can confirm a failure)"
+                    "{said} (not counted: only a running census can confirm a failure)"
                 ))?;
             } else {
                 settle(record, &verdict, tools).await?;
-                say(&format!("verdict: {word} {reason}"))?;
+                say(&said)?;
             }
             Ok(OK)
         }

@@ -164,6 +164,7 @@ impl Daemon {
         let reader = self.store.reader();
         let writer = self.tools.writer.clone();
         let terms = self.tools.door.terms();
+        let salt = self.tools.dice.salt();
         let (stop, places) = (self.dumps.stop.clone(), self.tools.places.clone());
         self.dumps.running.spawn(async move {
             let reader = match reader {
@@ -184,6 +185,7 @@ impl Daemon {
                     reader: &reader,
                     writer: &writer,
                     occasion,
+                    salt,
                 };
                 round.make(extent)
             });

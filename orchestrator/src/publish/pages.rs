@@ -15,10 +15,9 @@ use census::time::Timestamp;
 use dump::{DumpError, Instance, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
-use site::answer::Key;
 use site::facts::Intake;
 use site::why::{Denied, GroupSays, Others};
-use site::{Answer, Day, Facts, Found, Place, Site, SiteError, Why};
+use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
 use store::{Asked, DayCounts, Known, Reader, StoreError};
 use thiserror::Error;
 
@@ -55,11 +54,12 @@ pub(super) fn publish(
     folder: &Path,
     occasion: Occasion<'_>,
     about: &About,
+    salt: Salt,
 ) -> Result<(), PagesError> {
     let mut making = Making {
         site: Site::begin(
             folder,
-            facts(reader, folder, occasion.now, about)?,
+            facts(reader, folder, occasion.now, about, salt)?,
             occasion.stop,
         )?,
         rows: Standing::of(folder)?,
@@ -76,7 +76,10 @@ pub(super) fn publish(
     }
     let staged = site.finish()?;
     let (rows, answers) = (staged.rows(), staged.answers());
-    staged.publish()?;
+    for skipped in staged.publish()? {
+        let (page, what) = (skipped.page, skipped.why);
+        tracing::warn!(page, %what, "a page was not published; all others were");
+    }
     tracing::info!(rows, answers, "pages published");
     Ok(())
 }
@@ -86,6 +89,7 @@ fn facts(
     folder: &Path,
     now: Timestamp,
     about: &About,
+    salt: Salt,
 ) -> Result<Facts, StoreError> {
     let made = moment(now);
     Ok(Facts {
@@ -95,6 +99,7 @@ fn facts(
         contact: about.contact.clone(),
         address: about.address.clone(),
         intake: about.intake,
+        salt,
         known: by_state(reader.counts()?.by_state),
         history: reader.days(now)?.into_iter().filter_map(day).collect(),
     })
@@ -136,13 +141,16 @@ impl Making<'_> {
                     self.site.instance(row)?;
                 }
                 let why = beside(answer.why, row.as_ref());
-                self.site.answer(&Answer { why, ..answer })?;
+                self.site.answer(host, &Answer { why, ..answer })?;
             }
             // Nobody can be told of it, and it stays nowhere.
             Asked::Unreadable(name) => {
                 self.rows_up_to(name)?;
             }
-            Asked::Waiting(host) => self.site.answer(&waiting(host, self.occasion.deny))?,
+            Asked::Waiting(host) => {
+                let answer = waiting(host, self.occasion.deny);
+                self.site.answer(host, &answer)?;
+            }
         }
         Ok(())
     }
@@ -171,15 +179,16 @@ impl Making<'_> {
             denied: denied(deny, &record.host),
         };
         let why = Why::of(record, others, now, calendar);
-        let is_asked = others.denied == Denied::No && others.group != GroupSays::Denies;
+        if why == Why::Withheld {
+            return Answer::WITHHELD;
+        }
         let last = known.last.as_ref();
         Answer {
-            key: Key::of(&record.host),
             place: Place::Known(record.state.name()),
             why,
             found: last.and_then(|last| Found::parse(&last.verdict, last.reason.as_deref())),
             last_checked: record.last_checked.map(moment),
-            next_check: record.due.filter(|_| is_asked).map(moment),
+            next_check: record.due.map(moment),
         }
     }
 }
@@ -200,8 +209,7 @@ fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesE
     }
     site.instance(row)?;
     if let Ok(host) = Host::parse(&row.host) {
-        site.answer(&Answer {
-            key: Key::of(&host),
+        let answer = Answer {
             place: Place::Known(match row.state {
                 ListedState::Alive => StateName::Alive,
                 ListedState::Dying => StateName::Dying,
@@ -211,7 +219,8 @@ fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesE
             found: None,
             last_checked: None,
             next_check: None,
-        })?;
+        };
+        site.answer(&host, &answer)?;
     }
     Ok(())
 }
@@ -233,33 +242,22 @@ fn denied(deny: &DomainList, host: &Host) -> Denied {
 }
 
 fn waiting(host: &Host, deny: &DomainList) -> Answer {
-    Answer {
-        key: Key::of(host),
-        place: Place::Waiting,
-        why: match denied(deny, host) {
-            Denied::Yes => Why::Denied,
-            Denied::No => Why::Waiting,
+    match denied(deny, host) {
+        Denied::Yes => Answer::WITHHELD,
+        Denied::No => Answer {
+            place: Place::Waiting,
+            why: Why::Waiting,
+            found: None,
+            last_checked: None,
+            next_check: None,
         },
-        found: None,
-        last_checked: None,
-        next_check: None,
     }
 }
 
 /// Whether a host has to go from pages that would else show it still, as it would from a list that is held back ([`Reader::is_withdrawn`]).
 fn has_withdrawn(why: Why) -> bool {
     match why {
-        Why::RobotsTxt
-        | Why::Owner
-        | Why::Moderator
-        | Why::InvalidName
-        | Why::Parked
-        | Why::TakenOver
-        | Why::Hidden
-        | Why::Gone
-        | Why::Denied
-        | Why::GroupDenied
-        | Why::GroupHeld => true,
+        Why::Withheld | Why::TakenOver | Why::Gone | Why::GroupHeld => true,
         Why::Lives
         | Why::LivesRefusing
         | Why::Failing

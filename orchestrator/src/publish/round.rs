@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use site::Salt;
 use store::{Reader, Writer};
 use tokio::runtime::Handle;
 
@@ -46,6 +47,8 @@ pub struct Round<'a> {
     pub writer: &'a Writer,
     /// When and how.
     pub occasion: Occasion<'a>,
+    /// What the keys of the answers are made with, of a generator that nobody can foresee.
+    pub salt: Salt,
 }
 
 impl Round<'_> {
@@ -75,7 +78,7 @@ impl Round<'_> {
             }
             Extent::Pages => self.standing_names(),
         };
-        let pages = pages::publish(self.reader, folder, self.occasion, self.about);
+        let pages = pages::publish(self.reader, folder, self.occasion, self.about, self.salt);
         let has_pages = pages.is_ok();
         let names = match (names, pages) {
             (Ok(_names), Err(error)) => Err(PublishError::Pages(error)),

@@ -53,7 +53,7 @@ fn opt_out(facts: &Facts) -> Markup {
             dd { "Answered for " code { "/.well-known/nodeinfo" } ": noticed at the next check, and off the list until an instance answers there again. It is asked again after about a day; from the second time in a row on it counts as dead, and is asked once in four weeks." }
             @if facts.intake == Intake::Open {
                 dt { "POST /opt-out" }
-                dd { "Proven by a token, a TXT record at " code { "_fedicensus.HOST" } " or a file at " code { "https://HOST/.well-known/fedicensus" } ": in force at once, off the list from the next publication on, and never asked again." }
+                dd { "Proven by a token, a TXT record at " code { "_fedicensus.HOST" } " or a file at " code { "https://HOST/.well-known/fedicensus" } ": in force at once, off the list from the next publication on, and never asked again. Anybody can have us look for that file, after robots.txt: at most once a minute for each registered domain." }
             }
             dt { "A word to us" }
             dd { (contact(facts)) ": never asked again, and off the list from the next publication on." }
@@ -66,6 +66,8 @@ fn robots() -> Markup {
     html! {
         h2 { "Examples for robots.txt" }
         p { "Our name in it is " code { "Fedicensus" } ", in any case. A group for us counts before the one for everybody. Each of these is tried on the program that reads them." }
+        p { "Serve the file from this host: one that redirects to another host can't be read, and counts as no file, which allows everything. The text is read as UTF-8, or as UTF-16 with a byte order mark." }
+        p { "Some software ships a robots.txt that refuses everybody, and is missing from the list until its owner changes that: snac2 does. GoToSocial's refuses its API alone, so it is listed and its peers are not read." }
         @for example in EXAMPLES {
             h3 { (example.title) }
             p { (example.says) }
@@ -78,7 +80,7 @@ fn submit(facts: &Facts) -> Markup {
     let commands = format!(
         "# at https://instance.example/.well-known/fedicensus, or as a TXT record at _fedicensus.instance.example\n\
          fedicensus-proof=submit\n\n\
-         curl -s -d '{{\"host\":\"instance.example\"}}' {}/submit\n",
+         curl -s -H 'Content-Type: application/json' -d '{{\"host\":\"instance.example\"}}' {}/submit\n",
         facts.address()
     );
     html! {

@@ -12,7 +12,7 @@ use crate::words;
 /// The page, where the answers are shared out so.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
     let content = html! {
-        p { "Type the name of a host. It does not leave your browser: the answers lie in " (shape.shards) " files by the name's hash, and only the one file that yours is in is asked for. Who has opted out or asked to be left out of statistics has an answer too; it can be asked for by who knows the name, and read by nobody else." }
+        p { "Type the name of a host. It does not leave your browser: the answers lie in " (shape.shards) " files by a salted hash of the name, and only the one file that yours is in is asked for. The answers name no host, but anybody who has a list of names can look each of them up. So one answer, without a reason or a time, is for all hosts that opted out, ask to be left out of statistics or are kept out by this census." }
         (form())
         (answer())
         h2 { "What to do about it" }
@@ -20,7 +20,7 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
             Intake::Open => p { "A host that we do not know can be submitted by its owner: see " a href="/owners.html" { "the page for owners" } "." }
             Intake::Closed => p { "A host that we do not know can be brought in by whoever runs this census: write to " (contact(facts)) "." }
         }
-        p { "Whoever runs the census has more to tell of a single check: " (contact(facts)) "." }
+        p { "The operator can say more about your own instance: " (contact(facts)) "." }
         (without_script(facts, shape))
         (all_words())
     };
@@ -75,18 +75,19 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
     let first = SHARD_DIGITS_MAX.saturating_add(1);
     let last = SHARD_DIGITS_MAX.saturating_add(ENTRY_DIGITS);
     let commands = format!(
-        "KEY=$(printf %s instance.example | sha256sum)\n\
-         curl -s {}/why/$(printf %s \"$KEY\" | cut -c1-{}).json |\n\
+        "KEY=$(printf %s%s {salt} instance.example | sha256sum)\n\
+         curl -fsS {address}/why/{salt}/$(printf %s \"$KEY\" | cut -c1-{digits}).json |\n\
          \x20 grep \"$(printf %s \"$KEY\" | cut -c{first}-{last})\"\n",
-        facts.address(),
-        shape.digits
+        salt = facts.salt,
+        address = facts.address(),
+        digits = shape.digits,
     );
     html! {
         h2 id="by-hand" { "By hand" }
         p { "Write the name in lower case, without a dot at its end, and with umlauts and the like in their " code { "xn--" } " form." }
         pre tabindex="0" { code { (commands) } }
         (fill_in(facts))
-        p { "What comes back is where it stands, why, what the last check found, whether it is listed, when it was last asked and when it will be asked next, in seconds since 1970 (" code { "date -d @1700000000" } "). The words are explained below. Nothing comes back for a host that we know nothing of." }
+        p { "What comes back is where it stands, why, what the last check found, whether it is listed, when it was last asked and when it will be asked next, in seconds since 1970 (" code { "date -d @1700000000" } "). The words are explained below. Nothing comes back for a host that we know nothing of. An error 404 means that the answers were made again since this page was: load it again, since the commands change with it." }
     }
 }
 

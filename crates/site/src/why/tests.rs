@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use census::state::Before;
+use census::state::{Before, OptedOutBy, ParkedWhy};
 use protocol::Host;
 
 use super::*;
@@ -65,11 +65,10 @@ fn each_state_has_its_reason_and_it_agrees_with_the_list() {
         (record(State::Alive, lately), Why::Lives),
         (record(dying(false), lately), Why::Failing),
         (record(moving(), lately), Why::MovingToNobody),
-        (opted_out(OptedOutBy::Robots), Why::RobotsTxt),
-        (opted_out(OptedOutBy::Owner), Why::Owner),
-        (opted_out(OptedOutBy::Moderator), Why::Moderator),
-        (parked(ParkedWhy::InvalidName), Why::InvalidName),
-        (parked(ParkedWhy::Moderator), Why::Parked),
+        (opted_out(OptedOutBy::Robots), Why::Withheld),
+        (opted_out(OptedOutBy::Owner), Why::Withheld),
+        (opted_out(OptedOutBy::Moderator), Why::Withheld),
+        (parked(ParkedWhy::InvalidName), Why::Withheld),
         (record(State::Discovered, None), Why::NeverJudged),
         (record(dying(true), lately), Why::Gone),
         (record(State::Dead, lately), Why::Dead),
@@ -106,7 +105,7 @@ fn what_is_said_besides_counts_in_its_order() {
         alive_count: 1,
         ..taken_over.clone()
     };
-    check(&hidden, NOBODY, Why::Hidden);
+    check(&hidden, NOBODY, Why::Withheld);
     // It never lived here, whatever another crawler says (`census::adopted`).
     check(&taken_over, NOBODY, Why::TakenOver);
     let target_lives = Others {
@@ -138,7 +137,7 @@ fn a_group_is_the_reason_where_nothing_goes_before_it() {
     check(&record(State::Alive, days_ago(1)), held, Why::GroupHeld);
     check(&record(State::Dead, None), held, Why::Dead);
     check(&taken_over, held, Why::GroupHeld);
-    check(&hidden, held, Why::Hidden);
+    check(&hidden, held, Why::Withheld);
     let denied_group = Others {
         group: GroupSays::Denies,
         ..NOBODY
@@ -146,22 +145,22 @@ fn a_group_is_the_reason_where_nothing_goes_before_it() {
     check(
         &record(State::Alive, days_ago(1)),
         denied_group,
-        Why::GroupDenied,
+        Why::Withheld,
     );
     // Nothing that could be mended is told of who stays off all the same.
     let moved = State::Moved { target: target() };
     for state in [State::Dead, dying(true), moved, State::Alive] {
-        check(&record(state, days_ago(15)), denied_group, Why::GroupDenied);
+        check(&record(state, days_ago(15)), denied_group, Why::Withheld);
     }
-    check(&taken_over, denied_group, Why::GroupDenied);
-    check(&hidden, denied_group, Why::Hidden);
+    check(&taken_over, denied_group, Why::Withheld);
+    check(&hidden, denied_group, Why::Withheld);
     let parked = record(
         State::Parked {
-            why: ParkedWhy::Moderator,
+            why: ParkedWhy::InvalidName,
         },
         None,
     );
-    check(&parked, denied_group, Why::Parked);
+    check(&parked, denied_group, Why::Withheld);
     // An owner's wish is told before what others decided.
     let owner = record(
         State::OptedOut {
@@ -169,12 +168,12 @@ fn a_group_is_the_reason_where_nothing_goes_before_it() {
         },
         days_ago(1),
     );
-    check(&owner, denied_group, Why::Owner);
+    check(&owner, denied_group, Why::Withheld);
     let denied = Others {
         denied: Denied::Yes,
         ..NOBODY
     };
-    check(&owner, denied, Why::Denied);
+    check(&owner, denied, Why::Withheld);
 }
 
 #[test]

@@ -8,9 +8,8 @@ use dump::{Moment, Stop};
 use protocol::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use site::answer::Key;
 use site::facts::{ByState, Facts, Intake};
-use site::{Answer, Found, Place, Site, Why};
+use site::{Answer, Found, Place, Salt, Site, Why};
 
 const SCRIPTS: [&str; 5] = ["sha256.js", "name.js", "why.js", "rows.js", "list.js"];
 
@@ -176,6 +175,7 @@ fn facts() -> Facts {
         address: None,
         intake: Intake::Closed,
         known: ByState::new(),
+        salt: Salt::from_random(7),
         history: Vec::new(),
     }
 }
@@ -189,20 +189,19 @@ fn the_script_finds_every_answer_and_none_for_others() {
         .collect();
     for (host, why) in hosts.iter().zip(Why::ALL.iter().cycle()) {
         let answer = Answer {
-            key: Key::of(&Host::parse(host).unwrap()),
             place: Place::Known(StateName::Alive),
             why: *why,
             found: Some(Found::Refused),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_000)),
             next_check: None,
         };
-        site.answer(&answer).unwrap();
+        site.answer(&Host::parse(host).unwrap(), &answer).unwrap();
     }
     site.finish().unwrap().publish().unwrap();
-    let program = "import { digitsOf, place, read } from './why.js';
-        const digits = digitsOf(JSON.parse(readFileSync(input.folder + '/why/index.json', 'utf8')));
+    let program = "import { indexOf, place, read } from './why.js';
+        const index = indexOf(JSON.parse(readFileSync(input.folder + '/why/index.json', 'utf8')));
         const ask = (host) => {
-          const { path, key } = place(host, digits);
+          const { path, key } = place(host, index);
           return read(JSON.parse(readFileSync(input.folder + path, 'utf8')), key) ?? null;
         };
         const odd = [null, [], 7, 'x', {}, { hosts: null }, { hosts: { k: 7 } }, { hosts: { k: [] } }];
@@ -210,7 +209,8 @@ fn the_script_finds_every_answer_and_none_for_others() {
           found: input.hosts.map(ask),
           unknown: ask('unknown.example'),
           odd: odd.map((shard) => read(shard, 'k') ?? null),
-          oddIndexes: [null, 7, {}, { digits: '1' }, { digits: 0 }, { digits: 4 }, { digits: 1.5 }].map((index) => digitsOf(index) ?? null),
+          oddIndexes: [null, 7, {}, { digits: 1 }, ...[['x', 1], ['../'.repeat(11), 1], [7, 1], [index.salt, '1'], [index.salt, 0], [index.salt, 4], [index.salt, 1.5]]
+            .map(([salt, digits]) => ({ salt, digits }))].map((index) => indexOf(index) ?? null),
         }));";
     let input = json!({ "folder": folder.path(), "hosts": hosts });
     let Some(output) = node(program, &input) else {
@@ -236,30 +236,49 @@ fn the_script_finds_every_answer_and_none_for_others() {
     assert!(odd_indexes.iter().all(Value::is_null), "{output}");
 }
 
-/// The number of files may have changed since a browser kept the index.
+/// Each publication has a salt and files of its own, and takes the former one's away.
 #[test]
-fn the_index_is_asked_for_anew_each_time_and_a_file_that_is_gone_is_worth_another_try() {
+fn a_reader_between_two_publications_gets_the_answer_of_the_new_one() {
     let program = "import { find, place } from './why.js';
-        const asked = [];
-        const files = { '/why/index.json': { digits: 2 }, [place('a.example', 2).path]: { made: 7, hosts: {} } };
-        globalThis.fetch = async (path, options) => {
-          asked.push([path, options.cache, options.credentials]);
-          const file = files[path];
-          return { ok: file !== undefined, status: file === undefined ? 404 : 200, json: async () => file };
+        const [old, young] = ['a', 'b'].map((digit) => ({ salt: digit.repeat(32), digits: 2 }));
+        const { path, key } = place('a.example', young);
+        const entry = ['alive', 'lives', 'alive', true, 7, 9];
+        let asked = [];
+        const told = async (indexes, files) => {
+          asked = [];
+          globalThis.fetch = async (path, options) => {
+            asked.push([path, options.cache, options.credentials]);
+            const file = path === '/why/index.json' ? indexes.shift() : files[path];
+            return { ok: file !== undefined, status: file === undefined ? 404 : 200, json: async () => file };
+          };
+          return find('a.example').catch((error) => error.message);
         };
-        const found = await find('a.example');
-        const missing = await find('b.example').catch((error) => error.message);
-        delete files['/why/index.json'];
-        const none = await find('a.example').catch((error) => error.message);
-        console.log(JSON.stringify({ asked: asked.slice(0, 2), found, missing, none }));";
+        const replaced = await told([old, young], { [path]: { made: 7, hosts: { [key]: entry } } });
+        const requests = asked;
+        const unknown = await told([young], { [path]: { made: 7, hosts: {} } });
+        const missing = await told([old, young], {});
+        const none = await told([], {});
+        console.log(JSON.stringify({ requests, young: path, replaced, unknown, missing, none }));";
     let Some(output) = node(program, &Value::Null) else {
         return;
     };
+    let young = output["young"].as_str().unwrap();
+    let shard = |salt: String| {
+        let hash = hex::encode(Sha256::digest(format!("{salt}a.example")));
+        format!("/why/{salt}/{:.2}.json", hash)
+    };
+    assert_eq!(young, shard("b".repeat(32)));
+    let index = json!(["/why/index.json", "no-cache", "omit"]);
     let expect = json!({
-        "asked": [["/why/index.json", "no-cache", "omit"], ["/why/b8.json", "default", "omit"]],
-        "found": { "made": 7 },
-        "missing": "they are being shared out anew",
-        "none": "status 404",
+        "requests": [index, [shard("a".repeat(32)), "default", "omit"], index, [young, "default", "omit"]],
+        "young": young,
+        "replaced": {
+            "entry": { "state": "alive", "why": "lives", "found": "alive", "listed": true, "asked": 7, "next": 9 },
+            "made": 7,
+        },
+        "unknown": { "made": 7 },
+        "missing": "they are being made again",
+        "none": "their index is missing or of another version",
     });
     assert_eq!(output, expect);
 }

@@ -3,11 +3,13 @@
 use std::io::Read as _;
 
 use census::group::Decision;
+use site::Salt;
 use site::answer::Key;
 use site::facts::Intake;
 use store::Decided;
 
 use super::*;
+use crate::clock::Dice;
 use crate::explain::explain;
 use crate::publish::pages::About;
 use crate::publish::round::{Done, Extent, Round};
@@ -37,6 +39,7 @@ impl Stage {
                 force,
                 stop: &self.stop,
             },
+            salt: Dice::from_os().salt(),
         };
         tokio::task::block_in_place(|| round.make(extent))
     }
@@ -112,15 +115,25 @@ impl Stage {
 
     /// The answer for a host: its state, why, and whether it is listed.
     fn answer(&self, letter: &str) -> (String, String, bool) {
-        let digits = Key::of(&host(letter)).digits();
-        // The stage has a few hosts: one digit names a file.
-        let (shard, key) = (digits.split_at(1).0, digits.split_at(3).1);
-        let path = self.public().join(format!("why/{shard}.json"));
-        let shard: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let entry = &shard["hosts"][key];
+        let entry = self.entry(letter);
         let word = |at: usize| entry[at].as_str().unwrap_or_default().to_owned();
         (word(0), word(1), entry[3].as_bool().unwrap_or_default())
+    }
+
+    /// The whole answer for a host as it is published; null if there is none.
+    fn entry(&self, letter: &str) -> serde_json::Value {
+        let read = |path: &Path| -> serde_json::Value {
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+        };
+        let folder = self.public().join("why");
+        let index = read(&folder.join("index.json"));
+        let salt = index["salt"].as_str().unwrap();
+        let bits = u128::from_str_radix(salt, 16).unwrap();
+        let digits = Key::of(Salt::from_random(bits), &host(letter)).digits();
+        // The stage has a few hosts: one digit names a file.
+        let (shard, key) = (digits.split_at(1).0, digits.split_at(3).1);
+        let shard = read(&folder.join(salt).join(format!("{shard}.json")));
+        shard["hosts"][key].clone()
     }
 }
 
@@ -135,11 +148,37 @@ async fn who_opted_out_or_is_denied_is_on_no_page_and_can_be_asked_for() {
     stage.opt_out("a").await;
     assert_eq!(stage.round("b.example.org # spam", Force::Yes).unwrap(), 3);
     stage.shows("cde");
-    let owner = ("opted_out".to_owned(), "owner".to_owned(), false);
+    let owner = ("withheld".to_owned(), "withheld".to_owned(), false);
     assert_eq!(stage.answer("a"), owner);
-    let denied = ("alive".to_owned(), "denied".to_owned(), false);
+    let denied = ("withheld".to_owned(), "withheld".to_owned(), false);
     assert_eq!(stage.answer("b"), denied);
     assert_eq!(stage.answer("f"), Default::default());
+}
+
+/// Anybody with a list of names can look each of them up.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
+    let stage = Stage::new("abcdefg").await;
+    for (letter, by) in [
+        ("a", OptedOutBy::Owner),
+        ("b", OptedOutBy::Moderator),
+        ("c", OptedOutBy::Robots),
+    ] {
+        stage.writer.opt_out(&host(letter), by, NOW).await.unwrap();
+    }
+    stage.judge("d", &Verdict::OptedOut).await;
+    let hides = Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: None,
+        private: Private::Yes,
+    };
+    stage.judge("e", &hides).await;
+    stage.round("f.example.org # spam", Force::Yes).unwrap();
+    let expect = serde_json::json!(["withheld", "withheld", null, false, null, null]);
+    for letter in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(stage.entry(letter), expect, "{letter}");
+    }
+    assert_eq!(stage.entry("g")[1], "lives");
 }
 
 /// Invariants I7 and I11 together. 410 is one way to opt out.
@@ -176,7 +215,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     stage.writer.record_dump(NOW, 1000).await.unwrap();
     stage.round("", Force::No).unwrap_err();
     stage.shows("bcd");
-    let hidden = ("alive".to_owned(), "hidden".to_owned(), false);
+    let hidden = ("withheld".to_owned(), "withheld".to_owned(), false);
     assert_eq!(stage.answer("a"), hidden);
 
     let denied = Decided {
@@ -191,7 +230,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     stage.lists("");
     stage.round("", Force::No).unwrap_err();
     stage.shows("");
-    let denied = ("alive".to_owned(), "group_denied".to_owned(), false);
+    let denied = ("withheld".to_owned(), "withheld".to_owned(), false);
     assert_eq!(stage.answer("b"), denied);
 }
 
@@ -327,11 +366,15 @@ async fn an_answer_says_listed_when_explain_does() {
         let stored = stage.reader.record(&host(letter)).unwrap().unwrap();
         let explained = explain(&stored, NOW, Calendar::REAL);
         let (state, _, listed) = stage.answer(letter);
-        assert_eq!(
-            (state, listed),
-            (explained.state, explained.listed),
-            "{letter}"
-        );
+        assert_eq!(listed, explained.listed, "{letter}");
+        // The operator alone is shown more of who opted out.
+        let is_told = explained.state != "opted_out";
+        let expect = if is_told {
+            explained.state.as_str()
+        } else {
+            "withheld"
+        };
+        assert_eq!(state, expect, "{letter}");
     }
 }
 

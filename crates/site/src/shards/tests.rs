@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+
+use dump::Stop;
+use protocol::Host;
+
+use super::*;
+use crate::why::{Place, Why};
+
+const WAITING: Answer = Answer {
+    place: Place::Waiting,
+    why: Why::Waiting,
+    found: None,
+    last_checked: None,
+    next_check: None,
+};
+
+const MADE_MS: i64 = 1_700_000_000_000;
+
+fn keys(salt: Salt, count: u32) -> Vec<Key> {
+    let key = |number| Key::of(salt, &Host::parse(&format!("h{number}.example")).unwrap());
+    (0..count).map(key).collect()
+}
+
+/// All shards by their names, the same gzipped and plain.
+fn published(folder: &Path) -> BTreeMap<String, serde_json::Value> {
+    let read = |entry: io::Result<fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+        let plain = fs::read(&path).unwrap();
+        let zipped = fs::read(path.with_extension("json.gz")).unwrap();
+        let mut unzipped = Vec::new();
+        flate2::read::GzDecoder::new(zipped.as_slice())
+            .read_to_end(&mut unzipped)
+            .unwrap();
+        assert!(plain == unzipped, "{name}");
+        Some((name.to_owned(), serde_json::from_slice(&plain).unwrap()))
+    };
+    fs::read_dir(folder).unwrap().filter_map(read).collect()
+}
+
+fn publish(folder: &Path, salt: Salt, keys: &[Key]) -> u8 {
+    let mut shards = Shards::new(folder).unwrap();
+    for key in keys {
+        shards.push(*key, &WAITING).unwrap();
+    }
+    let mut staging = Staging::new(folder, Stop::default());
+    let written = shards
+        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .unwrap();
+    assert_eq!(written.answers, keys.len() as u64);
+    staging.publish().unwrap();
+    let index = fs::read_to_string(folder.join("why/index.json")).unwrap();
+    let digits = written.shape.digits;
+    let expect = format!("{{\"made\":1700000000,\"salt\":\"{salt}\",\"digits\":{digits}}}\n");
+    assert_eq!(index, expect);
+    digits
+}
+
+/// In turn as a census grows and shrinks, in one folder: nothing of a former publication stays.
+#[test]
+fn every_answer_lies_where_its_key_says_and_every_shard_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    // As an earlier version left it.
+    fs::create_dir(folder.path().join(FOLDER)).unwrap();
+    fs::write(folder.path().join("why/0.json"), "old").unwrap();
+    for (count, digits) in [(0, 1), (16_383, 1), (16_384, 2), (5, 1)] {
+        let salt = Salt::from_random(count.into());
+        let keys = keys(salt, count);
+        assert_eq!(publish(folder.path(), salt, &keys), digits, "{count}");
+        let places = fs::read_dir(folder.path().join(FOLDER)).unwrap();
+        assert_eq!(places.count(), 2, "the index and the shards");
+        let shards = published(&folder.path().join(format!("why/{salt}")));
+        assert_eq!(shards.len(), 1 << (4 * digits));
+        let mean = count / (1 << (4 * digits));
+        let mut found = 0;
+        for (name, shard) in &shards {
+            assert_eq!(shard["made"], 1_700_000_000, "{name}");
+            let entries = shard["hosts"].as_object().unwrap().len();
+            assert!(
+                count < 64 || entries <= 2 * mean as usize,
+                "{name}: {entries}"
+            );
+            found += entries;
+        }
+        assert_eq!(found, keys.len());
+        for key in keys {
+            let name: String = key.digits().chars().take(digits.into()).collect();
+            assert_eq!(shards[&name]["hosts"][key.entry()][0], "waiting");
+        }
+    }
+}
+
+#[test]
+fn of_two_answers_with_one_key_one_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let salt = Salt::from_random(1);
+    let mut shards = Shards::new(folder.path()).unwrap();
+    for key in keys(salt, 3).into_iter().chain(keys(salt, 2)) {
+        shards.push(key, &WAITING).unwrap();
+    }
+    let mut staging = Staging::new(folder.path(), Stop::default());
+    let written = shards
+        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .unwrap();
+    assert_eq!(written.answers, 3);
+}
+
+#[test]
+fn shards_grow_in_number_and_never_hold_less_than_hides_a_name() {
+    for (answers, expect) in [(0, 1), (262_143, 2), (262_144, 3), (u64::MAX, 3)] {
+        assert_eq!(Shape::of(answers).digits, expect, "{answers}");
+    }
+}
+
+/// Set in the process that has memory of its own to measure.
+const CHILD: &str = "FEDICENSUS_TEST_SKEWED_ANSWERS";
+
+/// 6.5 MiB is usual. A shard held in memory as text takes some 190 MiB.
+const GROWTH_KIB_MAX: u64 = 16 * 1024;
+
+#[test]
+fn half_a_million_answers_of_one_prefix_take_little_memory() {
+    if std::env::var_os(CHILD).is_some() {
+        write_half_a_million();
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--nocapture", "--exact"])
+        .arg("shards::tests::half_a_million_answers_of_one_prefix_take_little_memory")
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    let line = told.lines().find(|line| line.starts_with("peak memory"));
+    println!("{}", line.expect("a figure"));
+}
+
+fn write_half_a_million() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = peak_kib();
+    let mut shards = Shards::new(folder.path()).unwrap();
+    for number in 0..500_000_u64 {
+        let mut key = [0xab, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let rest = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        key[2..].copy_from_slice(&rest.to_be_bytes());
+        shards.push(Key::from_bytes(key), &WAITING).unwrap();
+    }
+    let mut staging = Staging::new(folder.path(), Stop::default());
+    let salt = Salt::from_random(1);
+    let written = shards
+        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .unwrap();
+    assert_eq!(written.answers, 500_000);
+    staging.publish().unwrap();
+    let after = peak_kib();
+    let shard = folder.path().join(format!("why/{salt}/abc.json"));
+    let bytes = fs::metadata(shard).unwrap().len();
+    let growth = after - before;
+    println!("peak memory grew by {growth} KiB, to {after} KiB, over a shard of {bytes} bytes");
+    assert!(growth < GROWTH_KIB_MAX, "{growth}");
+}
+
+fn peak_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
