@@ -6,11 +6,12 @@ use protocol::order::AskPeers;
 use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
 
 use crate::emit::{EmitError, Emitter};
-use crate::fetch::{Accept, Answer, Failure, Fetcher, Target};
+use crate::fetch::{Accept, Answer, Failure, Fetcher, Target, TlsFailure};
 use crate::nodeinfo::{self, About, NodeinfoError};
 use crate::optout;
 use crate::peers;
 use crate::robots::{Extent, Rules};
+use url::Url;
 
 /// Version of this checker, as `hello` announces it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -71,6 +72,13 @@ pub async fn run(
 /// What NodeInfo says of the host, or the finding that ends the check.
 async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
+        NoRules::Refused {
+            status,
+            retry_after_s,
+        } => Event::Refused {
+            status,
+            retry_after_s,
+        },
         NoRules::Unavailable(status) => Event::Dead {
             reason: DeadReason::RobotsUnavailable,
             status,
@@ -86,22 +94,42 @@ async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     }
     let pointer_url = answer.url.clone();
     let pointer = document(fetcher, answer).await?;
-    let link = nodeinfo::best_link(&pointer).map_err(|error| no_nodeinfo(&error))?;
+    let links = nodeinfo::links(&pointer).map_err(|error| no_nodeinfo(&error))?;
+    linked(fetcher, &pointer_url, &links).await
+}
 
-    let url = match fetcher.resolve(&pointer_url, link.as_bytes()) {
-        Target::Here(url) => url,
-        Target::Elsewhere(host) => {
-            return Err(dead_at(DeadReason::NodeinfoElsewhere, host.to_string()));
+/// What the document behind the best link says. A missing one (404) gives way to the next best, at
+/// most one for each version.
+async fn linked(fetcher: &mut Fetcher, base: &Url, links: &[String]) -> Result<About, Event> {
+    let mut asked = Vec::new();
+    for link in links {
+        let url = match fetcher.resolve(base, link.as_bytes()) {
+            Target::Here(url) => url,
+            Target::Elsewhere(host) => {
+                return Err(dead_at(DeadReason::NodeinfoElsewhere, host.to_string()));
+            }
+            Target::Nowhere(text) => return Err(dead_at(DeadReason::NodeinfoElsewhere, text)),
+        };
+        if asked.contains(&url) {
+            continue;
         }
-        Target::Nowhere(text) => return Err(dead_at(DeadReason::NodeinfoElsewhere, text)),
-    };
-    let answer = ask(fetcher, url.as_str()).await?;
-    let document = document(fetcher, answer).await?;
-    nodeinfo::read(&document).map_err(|error| no_nodeinfo(&error))
+        let answer = ask(fetcher, url.as_str()).await?;
+        asked.push(url);
+        if answer.status != 404 || answer.challenge {
+            let document = document(fetcher, answer).await?;
+            return nodeinfo::read(&document).map_err(|error| no_nodeinfo(&error));
+        }
+    }
+    Err(dead_with(DeadReason::NoNodeinfo, 404))
 }
 
 /// Why nothing may be asked for.
 pub(crate) enum NoRules {
+    /// The host limits how often it answers: 429, or 503 with `Retry-After`.
+    Refused {
+        status: u16,
+        retry_after_s: Option<u64>,
+    },
     /// robots.txt answered in a way that forbids asking on, with this status if it was one.
     Unavailable(Option<u16>),
     /// It did not answer.
@@ -126,9 +154,16 @@ pub(crate) async fn robots(fetcher: &mut Fetcher) -> Result<Rules, NoRules> {
         Err(failure) => return Err(NoRules::Failed(failure)),
     };
     let status = answer.status;
+    let retry_after_s = answer.retry_after_s;
     match status {
         200..=299 => {}
-        400..=428 | 430..=499 => return Ok(Rules::AllowAll),
+        429 | 503 if status == 429 || retry_after_s.is_some() => {
+            return Err(NoRules::Refused {
+                status,
+                retry_after_s,
+            });
+        }
+        400..=499 => return Ok(Rules::AllowAll),
         _ => return Err(NoRules::Unavailable(Some(status))),
     }
     let bytes_max = fetcher.limits().robots_bytes;
@@ -210,12 +245,26 @@ fn finding(failure: Failure) -> Event {
         Failure::RedirectToSelf => dead(DeadReason::RedirectToSelf),
         // With no more requests to make it was sent from page to page.
         Failure::RedirectLoop | Failure::Requests => dead(DeadReason::RedirectLoop),
-        Failure::Tls => dead(DeadReason::Tls),
+        Failure::Tls(failure) => dead(tls_reason(failure)),
         Failure::Http | Failure::BrokenOff => dead(DeadReason::Http),
         Failure::Timeout => dead(DeadReason::Timeout),
         Failure::Deadline => dead(DeadReason::Deadline),
         Failure::TooLarge => dead(DeadReason::TooLarge),
         Failure::Encoding => dead(DeadReason::Encoding),
+    }
+}
+
+fn tls_reason(failure: TlsFailure) -> DeadReason {
+    match failure {
+        TlsFailure::Expired => DeadReason::TlsExpired,
+        TlsFailure::NotYetValid => DeadReason::TlsNotYetValid,
+        TlsFailure::WrongName => DeadReason::TlsWrongName,
+        TlsFailure::SelfSigned => DeadReason::TlsSelfSigned,
+        TlsFailure::UnknownIssuer => DeadReason::TlsUnknownIssuer,
+        TlsFailure::IncompleteChain => DeadReason::TlsIncompleteChain,
+        TlsFailure::Unsupported => DeadReason::TlsUnsupported,
+        TlsFailure::Closed => DeadReason::TlsClosed,
+        TlsFailure::Other => DeadReason::Tls,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod certificate;
 mod pace;
 mod target;
 mod tls;
@@ -23,6 +24,7 @@ use url::Url;
 pub use self::answer::Answer;
 pub use self::body::Body;
 pub use self::target::{Target, resolve};
+pub use self::tls::TlsFailure;
 use crate::limits::Limits;
 use crate::robots::Rules;
 use pace::Pace;
@@ -91,7 +93,7 @@ pub enum Failure {
     RedirectLoop,
     /// The TLS handshake failed.
     #[error("the TLS handshake failed")]
-    Tls,
+    Tls(TlsFailure),
     /// The answer's head is not HTTP, or the connection ended before it did.
     #[error("the answer is not HTTP")]
     Http,

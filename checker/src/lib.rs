@@ -10,6 +10,7 @@
     clippy::wildcard_enum_match_arm
 )]
 
+pub mod by_hand;
 pub mod check;
 pub mod confine;
 pub mod emit;

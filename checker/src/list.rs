@@ -55,6 +55,9 @@ pub async fn run(
 /// The list's body, or why there is none.
 async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
+        NoRules::Refused { status, .. } => {
+            unlisted(UnlistedReason::RobotsUnavailable, Some(status), None)
+        }
         NoRules::Unavailable(status) => unlisted(UnlistedReason::RobotsUnavailable, status, None),
         NoRules::Failed(failure) => of_failure(failure),
     })?;
@@ -159,7 +162,7 @@ fn of_failure(failure: Failure) -> Event {
         Failure::RedirectToSelf | Failure::RedirectLoop | Failure::Requests => {
             plain(UnlistedReason::RedirectLoop)
         }
-        Failure::Tls => plain(UnlistedReason::Tls),
+        Failure::Tls(_) => plain(UnlistedReason::Tls),
         // Before a body is read no bound of it can be passed.
         Failure::Http | Failure::BrokenOff | Failure::TooLarge => plain(UnlistedReason::Http),
         Failure::Timeout | Failure::Deadline => plain(UnlistedReason::Timeout),

@@ -17,7 +17,8 @@ use std::time::SystemTime;
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
-use checker::{check, confine, list, order, probe};
+use checker::order::ExtraRoots;
+use checker::{by_hand, check, confine, list, order, probe};
 use clap::Parser;
 use protocol::limits::{EGRESS_MOUNT, PEERS_MAX};
 use protocol::order::AskPeers;
@@ -43,6 +44,11 @@ struct Arguments {
     /// Directory with the egress socket and the order.
     #[arg(long, value_name = "DIR", default_value = EGRESS_MOUNT, conflicts_with_all = ["direct", "probe"])]
     egress: PathBuf,
+
+    /// Trust the roots that lie in that directory as well. Only a launcher whose settings are the
+    /// lab's passes it.
+    #[arg(long, conflicts_with_all = ["direct", "probe"])]
+    extra_roots: bool,
 
     /// Debug by hand: over the ordinary network, with the system's resolver and no order.
     #[arg(long, conflicts_with = "probe")]
@@ -117,9 +123,13 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
     confine::lower_limits()?;
     let limits = Limits::default();
     let (mut fetcher, order) = if arguments.direct {
-        by_hand(&arguments, &host, limits, start)?
+        directly(&arguments, &host, limits, start)?
     } else {
-        through_egress(&arguments.egress, &host, limits, start)?
+        let roots = match arguments.extra_roots {
+            true => ExtraRoots::Trust,
+            false => ExtraRoots::Refuse,
+        };
+        through_egress(&arguments.egress, roots, &host, limits, start)?
     };
     let emitter = Emitter::new(Box::new(io::stdout()), limits.stdout_bytes);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -137,15 +147,15 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
     Ok(ended?)
 }
 
-fn by_hand(
+fn directly(
     arguments: &Arguments,
     host: &Host,
     limits: Limits,
     start: Start,
 ) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
     let ca = arguments.ca.as_deref();
-    let ca = ca.map(|path| order::read_file(path, order::CA_BYTES_MAX));
-    let ca = ca.transpose()?;
+    let ca = ca.map(by_hand::read_ca).transpose()?;
+    by_hand::reach(host)?;
     let contact = &arguments.contact;
     let fetcher = Fetcher::new(Way::Network, host, contact, ca.as_deref(), limits, start)?;
     let list = arguments.list.clone().zip(arguments.format);
@@ -168,11 +178,12 @@ fn by_hand(
 
 fn through_egress(
     directory: &Path,
+    roots: ExtraRoots,
     host: &Host,
     limits: Limits,
     start: Start,
 ) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
-    let egress = order::read(directory)?;
+    let egress = order::read(directory, roots)?;
     let way = Way::Socket(&egress.socket);
     let contact = &egress.order.contact;
     let ca = egress.ca_pem.as_deref();

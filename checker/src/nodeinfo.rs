@@ -1,6 +1,7 @@
 //! NodeInfo documents → what they say of the host (design §7.2 and 7.3).
 //!
-//! In: whole documents, at most 2 MiB. Out: the best link's address, then software, version and two marks. Refused: what is no JSON object, has no
+//! In: whole documents, at most 2 MiB. Out: the links' addresses, then software, version and two
+//! marks. Refused: what is no JSON object, has no
 //! supported link, or no usable `software.name`. Statistics are not looked at: nobody can check them.
 
 use protocol::limits::SOFTWARE_BYTES_MAX;
@@ -46,21 +47,25 @@ pub struct About {
     pub private: bool,
     /// `protocols` holds `activitypub`.
     pub activitypub: bool,
+    /// The document itself, in which relays name their peers.
+    pub document: Vec<u8>,
 }
 
-/// The address in the well-known document's best link, as it is written there.
+/// The addresses in the well-known document's links as they are written there, one for each
+/// supported version, the best first. There is at least one.
 ///
 /// # Errors
 /// When the document is not JSON, has no `links`, or none of them is supported.
-pub fn best_link(document: &[u8]) -> Result<String, NodeinfoError> {
+pub fn links(document: &[u8]) -> Result<Vec<String>, NodeinfoError> {
     let pointer = parse_document::<Object<Pointer>>(document)?.0;
     let links = pointer
         .and_then(|pointer| pointer.links)
         .ok_or(NodeinfoError::NotNodeinfo)?;
-    links
-        .best
-        .map(|(_, href)| href)
-        .ok_or(NodeinfoError::NoLink)
+    let links: Vec<String> = links.by_version.into_iter().rev().flatten().collect();
+    match links.is_empty() {
+        true => Err(NodeinfoError::NoLink),
+        false => Ok(links),
+    }
 }
 
 /// What the document says.
@@ -83,6 +88,7 @@ pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
         version: version.map(|version| cut(version, SOFTWARE_BYTES_MAX)),
         private: root.metadata.0.unwrap_or_default().private == Scalar::Truth(true),
         activitypub: root.protocols.activitypub,
+        document: document.to_owned(),
     })
 }
 
@@ -110,10 +116,10 @@ impl Members for Pointer {
     }
 }
 
-/// The best of the links so far: the place in [`VERSIONS`] and the address.
+/// The first address of each version, in the order of [`VERSIONS`].
 #[derive(Debug, Default)]
 struct Links {
-    best: Option<(usize, String)>,
+    by_version: [Option<String>; VERSIONS.len()],
 }
 
 impl Links {
@@ -123,10 +129,8 @@ impl Links {
         };
         let version = rel.strip_prefix(REL_PREFIX);
         let rank = VERSIONS.iter().position(|known| Some(*known) == version);
-        if let Some(rank) = rank
-            && self.best.as_ref().is_none_or(|(best, _)| rank > *best)
-        {
-            self.best = Some((rank, href));
+        if let Some(slot) = rank.and_then(|rank| self.by_version.get_mut(rank)) {
+            slot.get_or_insert(href);
         }
     }
 }
@@ -341,18 +345,21 @@ impl<'de> Visitor<'de> for ProtocolsVisitor {
 mod tests {
     use super::*;
 
-    fn check_link(document: &str, expect: Result<&str, &str>) {
-        let found = best_link(document.as_bytes()).map_err(|error| error.to_string());
+    fn check_links(document: &str, expect: Result<&[&str], &str>) {
+        let found = links(document.as_bytes()).map_err(|error| error.to_string());
+        let found = found.as_ref();
         assert_eq!(
-            found.as_deref().map_err(String::as_str),
-            expect,
+            found
+                .map(|links| links.iter().map(String::as_str).collect::<Vec<_>>())
+                .map_err(|error| error.as_str()),
+            expect.map(<[&str]>::to_vec),
             "{document}"
         );
     }
 
-    const NO_LINK: Result<&str, &str> = Err("there is no supported link");
-    const NOT_JSON: Result<&str, &str> = Err("the document is not JSON");
-    const NOT_NODEINFO: Result<&str, &str> = Err("the document is not NodeInfo");
+    const NO_LINK: Result<&[&str], &str> = Err("there is no supported link");
+    const NOT_JSON: Result<&[&str], &str> = Err("the document is not JSON");
+    const NOT_NODEINFO: Result<&[&str], &str> = Err("the document is not NodeInfo");
 
     fn link(version: &str, href: &str) -> String {
         format!(
@@ -361,38 +368,41 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_supported_version_is_taken() {
+    fn the_highest_supported_version_comes_first() {
         let links = [link("2.0", "/a"), link("2.1", "/b"), link("1.0", "/c")].join(",");
-        check_link(&format!(r#"{{"links":[{links}]}}"#), Ok("/b"));
+        check_links(
+            &format!(r#"{{"links":[{links}]}}"#),
+            Ok(&["/b", "/a", "/c"]),
+        );
         let links = [link("2.2", "/a"), link("3.0", "/b"), link("2.2", "/c")].join(",");
-        check_link(&format!(r#"{{"links":[{links}]}}"#), Ok("/a"));
+        check_links(&format!(r#"{{"links":[{links}]}}"#), Ok(&["/a"]));
     }
 
     #[test]
     fn links_may_be_odd() {
         let good = link("2.0", "/n");
-        check_link(&format!(r#"{{"links":{good}}}"#), Ok("/n"));
-        check_link(
+        check_links(&format!(r#"{{"links":{good}}}"#), Ok(&["/n"]));
+        check_links(
             &format!(r#"{{"links":[null,7,"x",[],{{"rel":1}},{good}]}}"#),
-            Ok("/n"),
+            Ok(&["/n"]),
         );
-        check_link(&format!(r#"{{"0":{good},"links":[{good}]}}"#), Ok("/n"));
-        check_link(&format!(r#"{{"links":[],"links":[{good}]}}"#), Ok("/n"));
-        check_link(r#"{"links":[]}"#, NO_LINK);
-        check_link(r#"{"links":{}}"#, NO_LINK);
-        check_link(r#"{"links":null}"#, NO_LINK);
-        check_link(&format!(r#"{{"links":[{}]}}"#, link("2.0/", "/n")), NO_LINK);
+        check_links(&format!(r#"{{"0":{good},"links":[{good}]}}"#), Ok(&["/n"]));
+        check_links(&format!(r#"{{"links":[],"links":[{good}]}}"#), Ok(&["/n"]));
+        check_links(r#"{"links":[]}"#, NO_LINK);
+        check_links(r#"{"links":{}}"#, NO_LINK);
+        check_links(r#"{"links":null}"#, NO_LINK);
+        check_links(&format!(r#"{{"links":[{}]}}"#, link("2.0/", "/n")), NO_LINK);
         let https = good.replace("http://nodeinfo", "https://nodeinfo");
-        check_link(&format!(r#"{{"links":[{https}]}}"#), NO_LINK);
+        check_links(&format!(r#"{{"links":[{https}]}}"#), NO_LINK);
     }
 
     #[test]
     fn what_is_no_pointer_is_refused() {
-        check_link(r#"{"error":"not found"}"#, NOT_NODEINFO);
-        check_link("[]", NOT_NODEINFO);
-        check_link("<!DOCTYPE html>", NOT_JSON);
-        check_link(r#"{"links":[]} x"#, NOT_JSON);
-        check_link("", NOT_JSON);
+        check_links(r#"{"error":"not found"}"#, NOT_NODEINFO);
+        check_links("[]", NOT_NODEINFO);
+        check_links("<!DOCTYPE html>", NOT_JSON);
+        check_links(r#"{"links":[]} x"#, NOT_JSON);
+        check_links("", NOT_JSON);
     }
 
     fn check(document: &str, expect: Option<(&str, Option<&str>, bool, bool)>) {

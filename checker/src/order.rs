@@ -27,6 +27,16 @@ pub struct Egress {
     pub ca_pem: Option<Vec<u8>>,
 }
 
+/// What to make of further trust roots that lie in the egress directory. The gateway fills that
+/// directory, and a gateway whose roots a checker trusts can read and forge all that hosts say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtraRoots {
+    /// They are a fault: outside the lab nobody lays any.
+    Refuse,
+    /// They are trusted: the launcher's own settings are the lab's.
+    Trust,
+}
+
 /// Why a check cannot start: ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
@@ -47,6 +57,12 @@ pub enum EgressError {
         /// Its bound.
         bytes_max: u64,
     },
+    /// Further trust roots lie there, and the launcher did not say that this is the lab.
+    #[error("{path} is there, and no --extra-roots: are the launcher's settings the lab's too?")]
+    ExtraRoots {
+        /// The file.
+        path: PathBuf,
+    },
     /// The order is not one.
     #[error("the order is not of the form agreed upon")]
     Order(#[source] serde_json::Error),
@@ -55,15 +71,16 @@ pub enum EgressError {
 /// Reads the egress directory.
 ///
 /// # Errors
-/// When the order or the socket is missing, or a file is over its bound or malformed.
-pub fn read(directory: &Path) -> Result<Egress, EgressError> {
+/// When the order or the socket is missing, a file is over its bound or malformed, or there are
+/// further trust roots that `roots` refuses.
+pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> {
     let order = read_file(&directory.join(limits::ORDER_FILE), ORDER_BYTES_MAX)?;
     let order = serde_json::from_slice(&order).map_err(EgressError::Order)?;
     let ca = directory.join(limits::EXTRA_CA_FILE);
-    let ca_pem = match read_file(&ca, CA_BYTES_MAX) {
-        Ok(pem) => Some(pem),
-        Err(EgressError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+    let ca_pem = match (ca.symlink_metadata(), roots) {
+        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => None,
+        (_, ExtraRoots::Refuse) => return Err(EgressError::ExtraRoots { path: ca }),
+        (_, ExtraRoots::Trust) => Some(read_file(&ca, CA_BYTES_MAX)?),
     };
     let socket = directory.join(limits::EGRESS_SOCKET);
     // A socket that isn't there would look like a host that doesn't answer.
@@ -115,13 +132,27 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("order.json"), ORDER).unwrap();
         assert!(matches!(
-            read(directory.path()),
+            read(directory.path(), ExtraRoots::Refuse),
             Err(EgressError::Read { .. })
         ));
         fs::write(directory.path().join("https.sock"), "").unwrap();
-        let egress = read(directory.path()).unwrap();
+        let egress = read(directory.path(), ExtraRoots::Refuse).unwrap();
         assert_eq!(egress.order.peers, AskPeers::Ask);
         assert_eq!(egress.ca_pem, None);
+    }
+
+    #[test]
+    fn further_roots_are_read_when_they_are_trusted_and_refused_otherwise() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("order.json"), ORDER).unwrap();
+        fs::write(directory.path().join("https.sock"), "").unwrap();
+        fs::write(directory.path().join("ca.pem"), "roots").unwrap();
+        assert!(matches!(
+            read(directory.path(), ExtraRoots::Refuse),
+            Err(EgressError::ExtraRoots { .. })
+        ));
+        let egress = read(directory.path(), ExtraRoots::Trust).unwrap();
+        assert_eq!(egress.ca_pem.unwrap(), b"roots");
     }
 
     #[test]
@@ -130,12 +161,15 @@ mod tests {
         fs::write(directory.path().join("https.sock"), "").unwrap();
         for order in ["{}", r#"{"contact":"a","peers":"ask","host":"b"}"#] {
             fs::write(directory.path().join("order.json"), order).unwrap();
-            assert!(matches!(read(directory.path()), Err(EgressError::Order(_))));
+            assert!(matches!(
+                read(directory.path(), ExtraRoots::Refuse),
+                Err(EgressError::Order(_))
+            ));
         }
         let long = format!("{ORDER}{}", " ".repeat(5000));
         fs::write(directory.path().join("order.json"), long).unwrap();
         assert!(matches!(
-            read(directory.path()),
+            read(directory.path(), ExtraRoots::Refuse),
             Err(EgressError::TooLong { .. })
         ));
     }

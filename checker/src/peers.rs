@@ -13,6 +13,7 @@ mod mastodon;
 mod mbin;
 mod misskey;
 mod name;
+mod nodeinfo;
 pub(crate) mod page;
 mod peertube;
 mod piefed;
@@ -47,12 +48,15 @@ pub enum Family {
     Funkwhale,
     /// Mastodon's address, and its own directory where that is not there.
     Friendica,
-    /// Software that tells no peers.
+    /// Unknown software that speaks `ActivityPub`: what its NodeInfo names, as a relay's does,
+    /// otherwise one try at Mastodon's address.
+    Unknown,
+    /// Software without an endpoint: what its NodeInfo names, if anything.
     Silent,
 }
 
 impl Family {
-    /// The family of a software; what is unknown and speaks `ActivityPub` gets one try at Mastodon's address.
+    /// The family of a software; `Unknown` or `Silent` by its protocols if no other matches.
     pub fn of(about: &About) -> Self {
         match about.software.as_str() {
             "mastodon" | "hometown" | "glitchcafe" | "pleroma" | "akkoma" | "rebased"
@@ -71,7 +75,7 @@ impl Family {
             | "nodebb" | "discourse" | "matrix" | "synapse" | "dendrite" | "conduit" => {
                 Self::Silent
             }
-            _ if about.activitypub => Self::Mastodon,
+            _ if about.activitypub => Self::Unknown,
             _ => Self::Silent,
         }
     }
@@ -94,7 +98,11 @@ pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Resu
         Family::PeerTube => peertube::collect(&mut session).await,
         Family::Funkwhale => funkwhale::collect(&mut session).await,
         Family::Friendica => friendica::collect(&mut session).await,
-        Family::Silent => Err(Stop::Silent),
+        Family::Unknown => match nodeinfo::collect(&mut session, &about.document) {
+            Err(Stop::Silent) => mastodon::collect(&mut session).await,
+            ended => ended,
+        },
+        Family::Silent => nodeinfo::collect(&mut session, &about.document),
     };
     let outcome = match ended {
         Ok(()) => PeersOutcome::Complete,
@@ -119,6 +127,7 @@ mod tests {
             version: None,
             private: false,
             activitypub,
+            document: Vec::new(),
         };
         assert_eq!(Family::of(&about), expect, "{software}");
     }
@@ -129,7 +138,7 @@ mod tests {
         check("sharkey", true, Family::Misskey);
         check("kbin", true, Family::Mbin);
         check("pixelfed", true, Family::Silent);
-        check("something new", true, Family::Mastodon);
+        check("something new", true, Family::Unknown);
         check("something new", false, Family::Silent);
     }
 }

@@ -2,30 +2,31 @@
 #![no_main]
 
 use checker::fetch::{Target, resolve};
-use checker::nodeinfo::{NodeinfoError, best_link};
+use checker::nodeinfo::{NodeinfoError, links};
 use fuzz::{OWN, is_canonical, is_printable};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use url::Url;
 
 fuzz_target!(|document: &[u8]| {
-    let found = best_link(document);
+    let found = links(document);
     if !matches!(found, Err(NodeinfoError::Json(_))) {
         let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
         // What is passed over unread, such as a number out of range, may be no value.
         if let Ok(value) = serde_json::from_slice::<Value>(text) {
-            assert_eq!(found.as_ref().ok().map(String::as_str), expected(&value));
+            assert_eq!(found.as_deref().unwrap_or_default(), expected(&value));
         }
     }
     // Whatever stands in a document or behind `Location`.
-    leads_somewhere(found.as_ref().map_or(document, |href| href.as_bytes()));
+    let best = found.ok().and_then(|links| links.into_iter().next());
+    leads_somewhere(best.as_ref().map_or(document, |href| href.as_bytes()));
 });
 
-/// The same in another way: the best supported version, the first of equals.
-fn expected(document: &Value) -> Option<&str> {
-    let links = match document.get("links")? {
-        Value::Array(links) => links.iter().collect(),
-        link @ Value::Object(_) => vec![link],
+/// The same in another way: the supported versions, the best first, the first of equals.
+fn expected(document: &Value) -> Vec<&str> {
+    let links = match document.get("links") {
+        Some(Value::Array(links)) => links.iter().collect(),
+        Some(link @ Value::Object(_)) => vec![link],
         _ => Vec::new(),
     };
     let with_version = |version: &str| {
@@ -37,7 +38,8 @@ fn expected(document: &Value) -> Option<&str> {
     };
     ["2.2", "2.1", "2.0", "1.1", "1.0"]
         .into_iter()
-        .find_map(with_version)
+        .filter_map(with_version)
+        .collect()
 }
 
 fn leads_somewhere(reference: &[u8]) {

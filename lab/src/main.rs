@@ -11,10 +11,10 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use lab::crowd::Crowd;
 use lab::farm::Farm;
-use lab::personas::SEED;
+use lab::personas::{SEED, chosen_personas};
 use lab::report::{Found, compare};
 use lab::state_dir::{CA_FILE, NAMES_FILE, Table};
-use lab::{Lab, Settings, personas, request_log};
+use lab::{Lab, LabError, Settings, request_log};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Longest file that is read: a table with the largest crowd stays below.
@@ -47,6 +47,9 @@ enum Command {
         /// As the JSON of expectations.json.
         #[arg(long)]
         json: bool,
+        /// Only these personas, comma-separated, beside the seed and whom they lead to; empty: all.
+        #[arg(long, default_value = "")]
+        personas: String,
     },
     /// Compare what a census found; exit 1 on any difference.
     Report(Compare),
@@ -107,7 +110,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Serve(serve) => runtime()?.block_on(run(serve))?,
         Command::Health { state } => runtime()?.block_on(health(&state))?,
-        Command::Expect { json } => expect(json)?,
+        Command::Expect { json, personas } => expect(json, &personas)?,
         Command::Report(files) => return report(&files),
     }
     Ok(ExitCode::SUCCESS)
@@ -127,12 +130,7 @@ async fn run(serve: Serve) -> anyhow::Result<()> {
     let settings = Settings {
         listen: serve.listen,
         address: serve.address,
-        personas: serve
-            .personas
-            .split(',')
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect(),
+        personas: chosen(&serve.personas),
         crowd: Crowd::new(serve.crowd, serve.seed),
         farm: Farm::new(serve.farm),
         names_added: text(&serve.add)?,
@@ -169,8 +167,16 @@ async fn health(state: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn expect(json: bool) -> anyhow::Result<()> {
-    let table = Table::new(&personas(), Crowd::default(), "");
+fn chosen(list: &str) -> Vec<String> {
+    list.split(',')
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn expect(json: bool, only: &str) -> anyhow::Result<()> {
+    let personas = chosen_personas(&chosen(only), &[]).map_err(LabError::NoPersona)?;
+    let table = Table::new(&personas, Crowd::default(), "");
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &table)?;

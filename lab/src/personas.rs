@@ -67,11 +67,15 @@ pub fn personas_and(further: &[String]) -> Vec<Persona> {
     with_seed(table(), further)
 }
 
-/// The seed, these of all personas, and whom they lead to: the names that become candidates because of them. Whoever else they name is in no DNS.
+/// The seed, these personas (all if `chosen` is empty) and the personas that they lead to: the
+/// names that become candidates because of them. Other names that they list are in no DNS.
 ///
 /// # Errors
 /// The first name that no persona has.
-pub fn some_personas_and(chosen: &[String], further: &[String]) -> Result<Vec<Persona>, String> {
+pub fn chosen_personas(chosen: &[String], further: &[String]) -> Result<Vec<Persona>, String> {
+    if chosen.is_empty() {
+        return Ok(personas_and(further));
+    }
     let mut rows = table();
     let mut kept = BTreeSet::new();
     let mut led_to: Vec<Host> = Vec::new();

@@ -52,8 +52,12 @@ pub enum Handshake {
     Sound,
     /// One that ended long ago.
     Expired,
+    /// One whose validity begins in the far future.
+    NotYetValid,
     /// One that signed itself.
     SelfSigned,
+    /// One from an intermediate that is not sent.
+    IncompleteChain,
     /// One for another name.
     WrongName,
     /// Plain HTTP instead of TLS.

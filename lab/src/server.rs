@@ -23,7 +23,7 @@ use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 use crate::crowd::Crowd;
 use crate::farm::Farm;
 use crate::http::{self, Then};
-use crate::personas::{Persona, personas_and, some_personas_and};
+use crate::personas::{Persona, chosen_personas};
 use crate::play::{Handshake, Play, Request};
 use crate::request_log::RequestLog;
 use crate::state_dir::{self, Table};
@@ -149,11 +149,8 @@ impl Lab {
             .ok_or(LabError::NoAddress)?;
         let address = SocketAddr::new(ip, bound.port());
         let entrances = settings.crowd.entrances();
-        let personas = if settings.personas.is_empty() {
-            personas_and(&entrances)
-        } else {
-            some_personas_and(&settings.personas, &entrances).map_err(LabError::NoPersona)?
-        };
+        let personas =
+            chosen_personas(&settings.personas, &entrances).map_err(LabError::NoPersona)?;
         let authority = Authority::new()?;
         let names = state_dir::names(&personas, settings.crowd, settings.farm, address)
             + &settings.names_added;
@@ -343,7 +340,12 @@ async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
         Handshake::Silent => return std::future::pending().await,
         Handshake::Reset => return start.io.reset_at_end(),
         Handshake::Slow(pace) => start.io.slow_down(pace),
-        Handshake::Sound | Handshake::Expired | Handshake::SelfSigned | Handshake::WrongName => {}
+        Handshake::Sound
+        | Handshake::Expired
+        | Handshake::NotYetValid
+        | Handshake::SelfSigned
+        | Handshake::IncompleteChain
+        | Handshake::WrongName => {}
     }
     talk(start, &name, handshake, world).await
 }

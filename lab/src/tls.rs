@@ -24,6 +24,8 @@ const OTHER_NAME: &str = "somebody-else.test";
 /// The authority and the certificates that it has issued.
 pub(crate) struct Authority {
     ca: CertifiedIssuer<'static, KeyPair>,
+    /// For chains that lack it.
+    intermediate: CertifiedIssuer<'static, KeyPair>,
     /// One key serves all names: making one costs more than signing, and nothing here is secret.
     key: KeyPair,
     configs: Mutex<HashMap<(String, Handshake), Arc<ServerConfig>>>,
@@ -46,17 +48,23 @@ impl fmt::Debug for Authority {
     }
 }
 
+fn ca_params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
 impl Authority {
     /// A new authority.
     pub(crate) fn new() -> Result<Self, TlsError> {
-        let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "Fedicensus lab CA");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let ca =
+            CertifiedIssuer::self_signed(ca_params("Fedicensus lab CA"), KeyPair::generate()?)?;
+        let intermediate = ca_params("Fedicensus lab intermediate CA");
         Ok(Self {
-            ca: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+            intermediate: CertifiedIssuer::signed_by(intermediate, KeyPair::generate()?, &ca)?,
+            ca,
             key: KeyPair::generate()?,
             configs: Mutex::default(),
         })
@@ -106,6 +114,8 @@ impl Authority {
             Handshake::WrongName => OTHER_NAME,
             Handshake::Sound
             | Handshake::Expired
+            | Handshake::NotYetValid
+            | Handshake::IncompleteChain
             | Handshake::SelfSigned
             | Handshake::PlainHttp
             | Handshake::Silent
@@ -116,10 +126,13 @@ impl Authority {
         if handshake == Handshake::Expired {
             params.not_after = date_time_ymd(2001, 1, 1);
         }
-        let certificate = if handshake == Handshake::SelfSigned {
-            params.self_signed(&self.key)?
-        } else {
-            params.signed_by(&self.key, &self.ca)?
+        if handshake == Handshake::NotYetValid {
+            params.not_before = date_time_ymd(4000, 1, 1);
+        }
+        let certificate = match handshake {
+            Handshake::SelfSigned => params.self_signed(&self.key)?,
+            Handshake::IncompleteChain => params.signed_by(&self.key, &self.intermediate)?,
+            _ => params.signed_by(&self.key, &self.ca)?,
         };
         Ok(certificate.der().clone())
     }

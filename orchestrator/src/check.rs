@@ -225,6 +225,14 @@ fn answered_by_itself(verdict: &Verdict) -> bool {
         | DeadReason::Status => true,
         DeadReason::RobotsUnavailable
         | DeadReason::Tls
+        | DeadReason::TlsExpired
+        | DeadReason::TlsNotYetValid
+        | DeadReason::TlsWrongName
+        | DeadReason::TlsSelfSigned
+        | DeadReason::TlsUnknownIssuer
+        | DeadReason::TlsIncompleteChain
+        | DeadReason::TlsUnsupported
+        | DeadReason::TlsClosed
         | DeadReason::Http
         | DeadReason::Timeout
         | DeadReason::Deadline

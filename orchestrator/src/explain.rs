@@ -9,6 +9,7 @@ use census::transition::Entry;
 use gateway::control::Deferral;
 use protocol::{DeadReason, Host};
 use serde::Serialize;
+use site::Found;
 use site::why::is_taken_over;
 use store::Stored;
 
@@ -228,7 +229,11 @@ fn why(
 fn listed_because(record: &Record) -> String {
     match &record.state {
         State::Dying { count, .. } => {
-            format!("it lived a short while ago; {count} checks in a row have failed since")
+            let failed = match count {
+                1 => "one check has failed since".to_owned(),
+                _ => format!("{count} checks in a row have failed since"),
+            };
+            format!("it lived a short while ago; {failed}")
         }
         State::Moving { target, .. } => {
             format!("it redirects to {target}, which is not alive itself")
@@ -288,6 +293,34 @@ pub fn verdict_words(verdict: &Verdict) -> (&'static str, String) {
             ("dead", text)
         }
     }
+}
+
+/// A verdict of the past in a sentence, the site's own, followed by what else was kept of it.
+///
+/// A verdict of another version, which the site has no sentence for, stays in its words.
+pub fn past_in_words(verdict: &str, reason: Option<&str>) -> String {
+    let Some(found) = Found::parse(verdict, reason) else {
+        return format!("{verdict} {}", reason.unwrap_or_default())
+            .trim_end()
+            .to_owned();
+    };
+    let kept = match found {
+        // The sentence stands for the reason's first word.
+        Found::Dead(_) => {
+            reason.and_then(|reason| reason.split_once([' ', ',']).map(|(_, kept)| kept.trim()))
+        }
+        Found::Alive | Found::Moved | Found::OptedOut | Found::Gone | Found::Refused => reason,
+    };
+    match kept {
+        Some(kept) if !kept.is_empty() => format!("{} ({kept})", site::words::of_found(found).says),
+        Some(_) | None => site::words::of_found(found).says.to_owned(),
+    }
+}
+
+/// What the owner can do about the last verdict; `None` if there is nothing to do.
+pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
+    let advice = site::words::of_found(Found::parse(verdict, reason)?).advice;
+    (!advice.is_empty()).then_some(advice)
 }
 
 /// A reason in the word that the wire and the files use.
@@ -364,6 +397,49 @@ mod tests {
             group: Some(group),
             place: Place::HeldBack,
         }
+    }
+
+    #[test]
+    fn the_past_is_told_in_the_sites_sentences_with_what_was_kept() {
+        for (verdict, reason, expect) in [
+            (
+                "alive",
+                Some("mastodon 4.2"),
+                "It answered as an instance. (mastodon 4.2)",
+            ),
+            ("gone", None, "It answered 410 Gone."),
+            ("dead", Some("tls_expired"), "Its certificate has expired."),
+            (
+                "dead",
+                Some("status, status 502"),
+                "It answered with an unexpected status, such as 500 or 502. (status 502)",
+            ),
+            (
+                "dead",
+                Some("of_another_version"),
+                "dead of_another_version",
+            ),
+        ] {
+            assert_eq!(past_in_words(verdict, reason), expect);
+        }
+        assert_eq!(advice("alive", None), None);
+        assert!(advice("dead", Some("tls_expired")).is_some());
+    }
+
+    #[test]
+    fn one_failed_check_is_no_plural() {
+        let dying = |count| {
+            let before = census::state::Before::Alive;
+            let state = State::Dying {
+                before,
+                count,
+                gone: false,
+                gone_last: false,
+            };
+            listed_because(&stored(state, Decision::None).record)
+        };
+        assert!(dying(1).ends_with("one check has failed since"));
+        assert!(dying(2).ends_with("2 checks in a row have failed since"));
     }
 
     /// Nobody mends a host that stays off all the same; and a wish is told before what others decided.

@@ -293,7 +293,7 @@ fn hint(kind: &str, scope: Scope) -> String {
         "dns" | "no_such_name" | "no_address" | "dns_broken" | "address_refused" => {
             "Does this machine's resolver answer, and rightly?"
         }
-        "tls" => {
+        _ if kind.starts_with("tls") => {
             "Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so \
              old that its roots are?"
         }

@@ -4,10 +4,12 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
+use super::certificate::{ChainError, ExplainingVerifier};
 use super::{Failure, SetupError};
 
 /// Causes of an error that are looked through. reqwest, hyper, hyper-rustls and I/O make five.
@@ -24,12 +26,86 @@ pub(super) fn config(ca_pem: Option<&[u8]>) -> Result<ClientConfig, SetupError> 
             .map_err(|error| SetupError::Roots(error.into()))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| SetupError::Roots(error.into()))?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
+        // "Dangerous" is any verifier but rustls's own; this one only words its refusals.
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ExplainingVerifier(verifier)))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Why a TLS handshake failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFailure {
+    /// The certificate has expired.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYetValid,
+    /// The certificate is for other names, or the server has none for this one.
+    WrongName,
+    /// The certificate is self-signed.
+    SelfSigned,
+    /// No trusted root issued the certificate or one of its intermediates.
+    UnknownIssuer,
+    /// The server sent no intermediate certificate, and no trusted root issued its own.
+    IncompleteChain,
+    /// There is no common version or cipher.
+    Unsupported,
+    /// The host closed the connection during the handshake.
+    Closed,
+    /// Anything else, such as an answer that is not TLS.
+    Other,
+}
+
+impl From<&rustls::Error> for TlsFailure {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "rustls adds errors; one without a reason of its own stays unspecific"
+    )]
+    fn from(error: &rustls::Error) -> Self {
+        match error {
+            rustls::Error::InvalidCertificate(error) => Self::from(error),
+            rustls::Error::PeerIncompatible(_)
+            | rustls::Error::AlertReceived(
+                AlertDescription::ProtocolVersion
+                | AlertDescription::HandshakeFailure
+                | AlertDescription::InsufficientSecurity,
+            ) => Self::Unsupported,
+            rustls::Error::AlertReceived(AlertDescription::UnrecognisedName) => Self::WrongName,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<&CertificateError> for TlsFailure {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "rustls adds errors; one without a reason of its own stays unspecific"
+    )]
+    fn from(error: &CertificateError) -> Self {
+        match error {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Self::NotYetValid
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::WrongName
+            }
+            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            CertificateError::Other(other) => match other.0.downcast_ref() {
+                Some(ChainError::SelfSigned) => Self::SelfSigned,
+                Some(ChainError::Incomplete) => Self::IncompleteChain,
+                None => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What a request's error means: TLS when the handshake failed or was cut short, otherwise HTTP.
@@ -39,12 +115,14 @@ pub(super) fn failure_of(error: &reqwest::Error) -> Failure {
         let Some(error_now) = cause else {
             break;
         };
-        if error_now.is::<rustls::Error>() {
-            return Failure::Tls;
+        if let Some(error) = error_now.downcast_ref::<rustls::Error>() {
+            return Failure::Tls(error.into());
         }
         let io = error_now.downcast_ref::<io::Error>();
-        if io.is_some_and(|io| error.is_connect() && is_cut_short(io.kind())) {
-            return Failure::Tls;
+        // An error of rustls is wrapped in one of I/O.
+        let is_rustls = io.is_some_and(|io| io.get_ref().is_some_and(|e| e.is::<rustls::Error>()));
+        if io.is_some_and(|io| error.is_connect() && !is_rustls && is_cut_short(io.kind())) {
+            return Failure::Tls(TlsFailure::Closed);
         }
         // An I/O error that wraps another leaves it out of its sources.
         let wrapped = io.and_then(io::Error::get_ref);

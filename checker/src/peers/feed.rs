@@ -78,6 +78,17 @@ impl<'a> Session<'a> {
         self.page(ask, shape).await
     }
 
+    /// Reads a whole document that was received before and parsed once.
+    pub(super) fn read(&mut self, document: &[u8], shape: &'static Shape) -> Result<Page, Stop> {
+        let document = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
+        let sink = self.sink.as_mut().ok_or(Stop::Failed)?;
+        match read_page(document, shape, sink) {
+            _ if sink.is_full() => Err(Stop::Truncated),
+            Ok(page) => Ok(page),
+            Err(_) => Err(Stop::Failed),
+        }
+    }
+
     async fn page(&mut self, ask: Ask, shape: &'static Shape) -> Result<Page, Stop> {
         let answer = self.fetcher.get(ask).await.map_err(Stop::from)?;
         match answer.status {
@@ -163,7 +174,7 @@ impl From<Failure> for Stop {
             | Failure::RedirectToSelf
             | Failure::RedirectLoop => Self::Refused,
             Failure::Deadline | Failure::TooLarge | Failure::Requests => Self::Truncated,
-            Failure::Tls
+            Failure::Tls(_)
             | Failure::Http
             | Failure::BrokenOff
             | Failure::Timeout

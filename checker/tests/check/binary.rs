@@ -43,7 +43,7 @@ async fn a_check_runs_through_its_egress_directory() {
         serve(World::of("mastodon").with("/api/v1/instance/peers", ok(r#"["b.example"]"#)));
     let directory = served.directory.path();
     write_order(directory, &served.ca_pem, "ask");
-    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    let output = run(&["--egress", text(directory), "--extra-roots", "--", HOST]).await;
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
     let events = parse(&output.stdout);
@@ -55,7 +55,7 @@ async fn a_check_runs_through_its_egress_directory() {
     assert_eq!(outcome.peers(), ("b.example".to_owned(), end));
 
     write_order(directory, &served.ca_pem, "skip");
-    let output = run(&["--egress", text(directory), HOST]).await;
+    let output = run(&["--egress", text(directory), "--extra-roots", HOST]).await;
     let outcome = served.outcome(parse(&output.stdout));
     let end = Event::PeersEnd {
         outcome: PeersOutcome::None,
@@ -74,7 +74,7 @@ async fn a_list_is_read_through_its_egress_directory() {
         names_max: 10,
     };
     write_list_order(directory, &served.ca_pem, &order);
-    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    let output = run(&["--egress", text(directory), "--extra-roots", "--", HOST]).await;
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
     let events = parse(&output.stdout);
@@ -86,6 +86,25 @@ async fn a_list_is_read_through_its_egress_directory() {
     assert_eq!(events[1..3], [Event::Peers { hosts }, listed]);
     let requests = served.outcome(events).requests;
     assert_eq!(requests, ["/robots.txt", "/l.csv"]);
+}
+
+/// What a gateway that was taken over would lay there, to end the TLS of every check itself.
+#[tokio::test]
+async fn roots_in_the_egress_directory_without_the_launchers_argument_are_a_fault() {
+    let served = serve(World::of("mastodon"));
+    let directory = served.directory.path();
+    write_order(directory, &served.ca_pem, "ask");
+    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    assert_eq!(output.status.code(), Some(70), "{output:?}");
+    assert!(output.stdout.is_empty(), "no hello: {output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("ca.pem"), "{said}");
+    // A name that leads nowhere is there as well.
+    std::fs::remove_file(directory.join("ca.pem")).unwrap();
+    std::os::unix::fs::symlink("/nothing", directory.join("ca.pem")).unwrap();
+    let output = run(&["--egress", text(directory), "--", HOST]).await;
+    assert_eq!(output.status.code(), Some(70), "{output:?}");
+    assert_eq!(served.outcome(Vec::new()).requests, [""; 0]);
 }
 
 #[tokio::test]
@@ -107,6 +126,7 @@ async fn wrong_usage_has_its_own_exit_code() {
         &["a.example", "b.example"],
         &["--no-peers", "a.example"],
         &["--probe", "a.example"],
+        &["--direct", "--extra-roots", "a.example"],
         &["--list", "/x", "--format", "csv", "a.example"],
         &["--direct", "--list", "/x", "a.example"],
         &["--direct", "--format", "csv", "a.example"],
@@ -187,7 +207,8 @@ async fn the_longest_list_takes_little_memory() {
     let served = serve(World::of("mastodon").with("/api/v1/instance/peers", ok(&list)));
     let directory = served.directory.path();
     write_order(directory, &served.ca_pem, "ask");
-    let (lines, peak_kib) = printed_and_peak_kib(&["--egress", text(directory), HOST]).await;
+    let (lines, peak_kib) =
+        printed_and_peak_kib(&["--egress", text(directory), "--extra-roots", HOST]).await;
     let outcome = served.outcome(parse(&lines));
     let (names, end) = outcome.peers();
     // Names, quotes and commas of the lines take as much as those of the list, and their frames a little more than is left.
@@ -237,7 +258,7 @@ async fn the_largest_public_list_takes_little_memory() {
             names_max: 250_000,
         };
         write_list_order(directory, &served.ca_pem, &order);
-        let arguments = ["--egress", text(directory), "--", HOST];
+        let arguments = ["--egress", text(directory), "--extra-roots", "--", HOST];
         let (lines, peak_kib) = printed_and_peak_kib(&arguments).await;
         let events = parse(&lines);
         let whole = |event: &Event| {

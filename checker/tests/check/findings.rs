@@ -96,13 +96,81 @@ async fn robots_that_cannot_be_had_are_told_apart() {
         Event::OptedOut {},
     )
     .await;
-    for (line, status) in [("429 Slow", 429), ("500 Oh", 500), ("503 Oh", 503)] {
+    for (line, status) in [("500 Oh", 500), ("503 Oh", 503)] {
         let expect = dead(DeadReason::RobotsUnavailable, Some(status), None);
         check(robots(text(line, "")), expect).await;
     }
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nUser".to_vec();
     let expect = dead(DeadReason::RobotsUnavailable, None, None);
     check(robots(Reply::Raw(broken)), expect).await;
+}
+
+#[tokio::test]
+async fn a_busy_robots_txt_is_a_refusal_that_says_when_to_come_back() {
+    for (line, head, expect) in [
+        ("429 Slow", &[][..], refused(429, None)),
+        ("429 Slow", &["retry-after: 600"], refused(429, Some(600))),
+        ("503 Busy", &["retry-after: 90"], refused(503, Some(90))),
+    ] {
+        let outcome = robots(answer(line, head, b"")).check().await;
+        assert_eq!(*outcome.finding(), expect);
+        assert_eq!(outcome.requests, ["/robots.txt"]);
+    }
+}
+
+#[tokio::test]
+async fn robots_in_utf_16_are_obeyed() {
+    let rules = "User-agent: *\nDisallow: /\n";
+    let encoded = |mark: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
+        let units = rules.encode_utf16().flat_map(bytes);
+        mark.into_iter().chain(units).collect::<Vec<u8>>()
+    };
+    for file in [
+        encoded([0xff, 0xfe], u16::to_le_bytes),
+        encoded([0xfe, 0xff], u16::to_be_bytes),
+    ] {
+        check(robots(answer("200 OK", &[], &file)), Event::OptedOut {}).await;
+    }
+}
+
+#[tokio::test]
+async fn the_next_best_link_is_tried_where_the_best_is_missing() {
+    let links = |hrefs: &[(&str, &str)]| {
+        let links = hrefs.iter().map(|(version, href)| {
+            format!(
+                r#"{{"rel":"http://nodeinfo.diaspora.software/ns/schema/{version}","href":"{href}"}}"#
+            )
+        });
+        let links: Vec<_> = links.collect();
+        ok(&format!(r#"{{"links":[{}]}}"#, links.join(",")))
+    };
+    let pointer = links(&[("2.0", "/nodeinfo/2.0"), ("2.1", "/nodeinfo/2.1")]);
+    let outcome = World::of("mastodon")
+        .with(WELL_KNOWN, pointer)
+        .check()
+        .await;
+    assert_eq!(*outcome.finding(), alive("mastodon", Private::No));
+    let asked = [WELL_KNOWN, "/nodeinfo/2.1", "/nodeinfo/2.0"];
+    assert_eq!(outcome.requests[1..4], asked);
+
+    // Only a missing document is passed over, and no address is asked twice.
+    let pointer = links(&[("2.0", "/nodeinfo/2.0"), ("2.1", "/broken")]);
+    let broken = World::of("mastodon")
+        .with(WELL_KNOWN, pointer)
+        .with("/broken", answer("500 Oh", &[], b""));
+    check(broken, dead(DeadReason::Status, Some(500), None)).await;
+    let pointer = links(&[("2.0", "/no"), ("2.1", "/no"), ("1.0", "/nor")]);
+    let outcome = World::of("mastodon")
+        .with(WELL_KNOWN, pointer)
+        .check()
+        .await;
+    let none = dead(DeadReason::NoNodeinfo, Some(404), None);
+    assert_eq!(*outcome.finding(), none);
+    assert_eq!(outcome.requests[1..], [WELL_KNOWN, "/no", "/nor"]);
+    let pointer = links(&[("2.0", "https://b.example/n"), ("2.1", "/no")]);
+    let elsewhere = World::of("mastodon").with(WELL_KNOWN, pointer);
+    let expect = dead(DeadReason::NodeinfoElsewhere, None, Some("b.example"));
+    check(elsewhere, expect).await;
 }
 
 #[tokio::test]
@@ -250,15 +318,21 @@ async fn loops_of_redirects_end() {
 }
 
 #[tokio::test]
-async fn broken_tls_is_told_at_the_first_request() {
-    for certificate in [
-        Certificate::OtherName,
-        Certificate::Unknown,
-        Certificate::None,
-        Certificate::Cut,
+async fn broken_tls_ends_the_first_request_with_its_reason() {
+    for (certificate, reason) in [
+        (Certificate::Expired, DeadReason::TlsExpired),
+        (Certificate::NotYetValid, DeadReason::TlsNotYetValid),
+        (Certificate::OtherName, DeadReason::TlsWrongName),
+        (Certificate::SelfSigned, DeadReason::TlsSelfSigned),
+        (Certificate::SelfSignedCa, DeadReason::TlsSelfSigned),
+        (Certificate::UnknownIssuer, DeadReason::TlsUnknownIssuer),
+        (Certificate::IncompleteChain, DeadReason::TlsIncompleteChain),
+        (Certificate::OldVersion, DeadReason::TlsUnsupported),
+        (Certificate::None, DeadReason::Tls),
+        (Certificate::Cut, DeadReason::TlsClosed),
     ] {
         let world = World::of("mastodon").certificate(certificate);
-        check(world, dead(DeadReason::Tls, None, None)).await;
+        check(world, dead(reason, None, None)).await;
     }
 }
 

@@ -1,6 +1,6 @@
-//! Hosts that mean harm: every one ends in a finding, in time and within the bounds.
+//! Hosts that mean harm: every one ends in a finding, within the bounds.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::{DeadReason, Event};
 
@@ -9,7 +9,6 @@ use crate::server::{Reply, World, answer, gzip, ok};
 const WELL_KNOWN: &str = "/.well-known/nodeinfo";
 
 async fn check(world: World, expect: DeadReason) {
-    let start = Instant::now();
     let outcome = world.check().await;
     let expect = Event::Dead {
         reason: expect,
@@ -17,7 +16,6 @@ async fn check(world: World, expect: DeadReason) {
         to: None,
     };
     assert_eq!(*outcome.finding(), expect);
-    assert!(start.elapsed() < Duration::from_secs(10));
 }
 
 fn well_known(reply: Reply) -> World {
@@ -78,14 +76,14 @@ async fn deep_and_broken_json_is_no_nodeinfo() {
     check(well_known(invalid), DeadReason::NotNodeinfo).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_drip_ends_at_the_checks_deadline() {
     let drip = Reply::Drip(head(""), b" ".to_vec(), Duration::from_millis(20));
     let world = well_known(drip).limits(|limits| limits.whole = Duration::from_millis(500));
     check(world, DeadReason::Deadline).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn silence_and_a_dripping_head_end_in_time() {
     let shorten =
         |world: World| world.limits(|limits| limits.first_byte = Duration::from_millis(300));
@@ -120,8 +118,14 @@ async fn what_is_not_http_is_told_so() {
     ] {
         check(well_known(Reply::Raw(reply)), DeadReason::Http).await;
     }
+}
+
+/// Paused time would stand still while bytes come: the wait is real, and robots.txt has to be
+/// answered within it.
+#[tokio::test]
+async fn a_flood_of_interim_answers_ends_in_time() {
     let flood = Reply::Endless(Vec::new(), b"HTTP/1.1 103 Hints\r\n\r\n".to_vec());
-    let world = well_known(flood).limits(|limits| limits.first_byte = Duration::from_millis(300));
+    let world = well_known(flood).limits(|limits| limits.first_byte = Duration::from_secs(3));
     check(world, DeadReason::Timeout).await;
 }
 

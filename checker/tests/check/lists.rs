@@ -1,6 +1,6 @@
 //! List mode: a public list of each format, and hosts that mean harm. None of them makes it say anything that could be a verdict.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::{Event, ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
 
@@ -55,10 +55,8 @@ fn unlisted(reason: UnlistedReason) -> Event {
 }
 
 async fn check(world: World, format: ListFormat, names: &str, finding: Event) -> Outcome {
-    let start = Instant::now();
     let outcome = world.list(&order(format)).await;
     assert_eq!(told(&outcome), (names.to_owned(), finding));
-    assert!(start.elapsed() < Duration::from_secs(15));
     outcome
 }
 
@@ -284,10 +282,17 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
     let outcome = world(plain(body)).list(&none).await;
     assert_eq!(told(&outcome), (String::new(), truncated.clone()));
     let short = world(plain(body)).limits(|limits| limits.list_bytes = 15);
-    check(short, ListFormat::Lines, "b.example", truncated.clone()).await;
+    check(short, ListFormat::Lines, "b.example", truncated).await;
+}
+
+/// Paused time would stand still while the parser waits on its thread: the wait is real, and all
+/// before the list has to be answered within it.
+#[tokio::test]
+async fn the_deadline_truncates_a_list_that_drips() {
+    let truncated = listed(ListOutcome::Truncated, 0);
     let head = b"HTTP/1.1 200 OK\r\n\r\nb.example\n".to_vec();
     let drip = Reply::Drip(head, b"c".to_vec(), Duration::from_millis(20));
-    let slow = world(drip).limits(|limits| limits.whole = Duration::from_millis(700));
+    let slow = world(drip).limits(|limits| limits.whole = Duration::from_secs(5));
     check(slow, ListFormat::Lines, "b.example", truncated).await;
 }
 

@@ -44,6 +44,30 @@ async fn software_without_lists_is_not_asked() {
     assert_eq!(outcome.requests.len(), 3);
 }
 
+fn with_metadata(software: &str, peers: &str) -> World {
+    let document = format!(
+        r#"{{"software":{{"name":"{software}","version":"1.0"}},"protocols":["activitypub"],"metadata":{{"peers":{peers}}}}}"#
+    );
+    World::of("").with("/nodeinfo/2.0", ok(&document))
+}
+
+#[tokio::test]
+async fn a_relays_peers_are_read_from_its_nodeinfo() {
+    let list = r#"["b.example",null,"https://c.example/","a.example",{"domain":"d.example"}]"#;
+    let world = with_metadata("activityrelay", list).with(FLAT, ok(r#"["x.example"]"#));
+    let outcome = world.check().await;
+    check_outcome(&outcome, "b.example c.example", PeersOutcome::Complete, 2);
+    assert_eq!(outcome.requests.len(), 3);
+    let world = with_metadata("activityrelay", list).limits(|limits| limits.peers = 1);
+    let outcome = world.check().await;
+    check_outcome(&outcome, "b.example", PeersOutcome::Truncated, 1);
+    // Software with a list of its own is asked for that, and what is no array is no list.
+    let world = with_metadata("mastodon", list).with(FLAT, ok(r#"["x.example"]"#));
+    check(world, "x.example", PeersOutcome::Complete).await;
+    let world = with_metadata("new", "7").with(FLAT, ok(r#"["x.example"]"#));
+    check(world, "x.example", PeersOutcome::Complete).await;
+}
+
 #[tokio::test]
 async fn junk_is_dropped_and_counted() {
     let list = r#"["https://B.example/","@x@c.example","b.example:80","localhost",null,"a.example","\"; DROP TABLE hosts","\n{\"alive\":{}}",{"domain":"d.example"}]"#;
@@ -111,19 +135,25 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
         PeersOutcome::Truncated,
     )
     .await;
-    let head = b"HTTP/1.1 200 OK\r\n\r\n[\"b.example\"".to_vec();
-    let drip = Reply::Drip(head, b" ".to_vec(), Duration::from_millis(20));
-    let world = World::of("mastodon").with(FLAT, drip);
-    check(
-        world.limits(|limits| limits.whole = Duration::from_millis(700)),
-        "b.example",
-        PeersOutcome::Truncated,
-    )
-    .await;
     let bomb = gzip(&vec![b' '; 64 * 1024 * 1024]);
     let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
     let world = World::of("mastodon").with(FLAT, reply);
     check(world, "", PeersOutcome::Truncated).await;
+}
+
+/// Paused time would stand still while the parser waits on its thread: the wait is real, and all
+/// before the list has to be answered within it.
+#[tokio::test]
+async fn the_deadline_truncates_a_list_that_drips() {
+    let head = b"HTTP/1.1 200 OK\r\n\r\n[\"b.example\"".to_vec();
+    let drip = Reply::Drip(head, b" ".to_vec(), Duration::from_millis(20));
+    let world = World::of("mastodon").with(FLAT, drip);
+    check(
+        world.limits(|limits| limits.whole = Duration::from_secs(5)),
+        "b.example",
+        PeersOutcome::Truncated,
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -17,6 +17,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
+/// Longest that a check may take where its end is no subject of the test: a hang fails, and a busy
+/// machine does not.
+const PATIENCE: Duration = Duration::from_mins(10);
+
 /// The host that all tests ask.
 pub(crate) const HOST: &str = "a.example";
 
@@ -72,7 +76,17 @@ pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
 pub(crate) enum Certificate {
     Sound,
     OtherName,
-    Unknown,
+    Expired,
+    NotYetValid,
+    SelfSigned,
+    /// Self-signed and marked as an authority's, as OpenSSL makes them by default.
+    SelfSignedCa,
+    /// With an intermediate whose root nobody trusts.
+    UnknownIssuer,
+    /// From an intermediate that the server doesn't send.
+    IncompleteChain,
+    /// An alert in place of a handshake: the client's versions are too new.
+    OldVersion,
     /// No TLS at all.
     None,
     /// The connection is closed after the ClientHello.
@@ -106,7 +120,8 @@ impl World {
             limits: Limits {
                 // Pace has its own test; here it would only take time.
                 requests_per_second: 1000,
-                whole: Duration::from_secs(20),
+                whole: PATIENCE,
+                first_byte: PATIENCE,
                 ..Limits::default()
             },
         }
@@ -328,7 +343,18 @@ async fn converse(
             let _received: usize = stream.read(&mut hello).await?;
             return Ok(());
         }
-        Certificate::Sound | Certificate::OtherName | Certificate::Unknown => {}
+        Certificate::OldVersion => {
+            // A fatal alert: protocol_version (RFC 8446 §6).
+            return stream.write_all(&[21, 3, 3, 0, 2, 2, 70]).await;
+        }
+        Certificate::Sound
+        | Certificate::OtherName
+        | Certificate::Expired
+        | Certificate::NotYetValid
+        | Certificate::SelfSigned
+        | Certificate::SelfSignedCa
+        | Certificate::UnknownIssuer
+        | Certificate::IncompleteChain => {}
     }
     let mut stream = acceptor.accept(stream).await?;
     let head = read_head(&mut stream).await?;
@@ -396,32 +422,58 @@ async fn read_head<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> std::io::
 }
 
 fn acceptor(certificate: Certificate) -> (TlsAcceptor, String) {
-    let ca_key = rcgen::KeyPair::generate().unwrap();
-    let mut ca = rcgen::CertificateParams::default();
-    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let ca_cert = ca.self_signed(&ca_key).unwrap();
+    let root = authority("root");
+    let stranger = authority("stranger");
     let name = match certificate {
         Certificate::OtherName => "b.example",
         _ => HOST,
     };
     let key = rcgen::KeyPair::generate().unwrap();
-    let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
-    let leaf = match certificate {
-        Certificate::Unknown => params.self_signed(&key).unwrap(),
-        _ => {
-            let issuer = rcgen::Issuer::from_params(&ca, &ca_key);
-            params.signed_by(&key, &issuer).unwrap()
+    let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.distinguished_name = common_name(name);
+    match certificate {
+        Certificate::Expired => params.not_after = rcgen::date_time_ymd(2001, 1, 1),
+        Certificate::NotYetValid => params.not_before = rcgen::date_time_ymd(4000, 1, 1),
+        Certificate::SelfSignedCa => params.is_ca = ANY_CA,
+        _ => {}
+    }
+    let chain = match certificate {
+        Certificate::SelfSigned | Certificate::SelfSignedCa => {
+            vec![params.self_signed(&key).unwrap()]
         }
+        Certificate::UnknownIssuer => {
+            let leaf = params.signed_by(&key, &stranger).unwrap();
+            vec![leaf, stranger.as_ref().clone()]
+        }
+        Certificate::IncompleteChain => vec![params.signed_by(&key, &stranger).unwrap()],
+        _ => vec![params.signed_by(&key, &root).unwrap()],
     };
+    let chain = chain.iter().map(|link| link.der().clone()).collect();
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
+        .with_single_cert(chain, key)
         .unwrap();
-    (TlsAcceptor::from(Arc::new(config)), ca_cert.pem())
+    (TlsAcceptor::from(Arc::new(config)), root.pem())
+}
+
+const ANY_CA: rcgen::IsCa = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+
+fn authority(name: &str) -> rcgen::CertifiedIssuer<'static, rcgen::KeyPair> {
+    let mut params = rcgen::CertificateParams::default();
+    params.distinguished_name = common_name(name);
+    params.is_ca = ANY_CA;
+    let key = rcgen::KeyPair::generate().unwrap();
+    rcgen::CertifiedIssuer::self_signed(params, key).unwrap()
+}
+
+fn common_name(name: &str) -> rcgen::DistinguishedName {
+    let mut names = rcgen::DistinguishedName::new();
+    names.push(rcgen::DnType::CommonName, name);
+    names
 }
 
 /// Writes what the gateway lays beside the socket.

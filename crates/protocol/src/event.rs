@@ -36,7 +36,8 @@ pub enum Event {
     OptedOut {},
     /// Finding: 410 for well-known NodeInfo.
     Gone {},
-    /// Finding: there is somebody, who won't talk to us now (401, 403, 429, 451 or a challenge).
+    /// Finding: the host answers and refuses now: 401, 403, 429, 451, 503 with `Retry-After`, or a
+    /// challenge. For robots.txt only 429 and that 503 count.
     Refused {
         /// HTTP status.
         status: u16,
@@ -135,10 +136,26 @@ pub enum PeersOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
-    /// robots.txt answered 429 or 5xx or broke off: no crawl this time (RFC 9309 §2.3.1.4).
+    /// robots.txt answered 5xx or broke off: no crawl this time (RFC 9309 §2.3.1.4).
     RobotsUnavailable,
-    /// The TLS handshake failed: expired, self-signed, wrong name, or no TLS at all.
+    /// The TLS handshake failed for a reason without a variant, such as no TLS at all.
     Tls,
+    /// The certificate has expired.
+    TlsExpired,
+    /// The certificate is not valid yet.
+    TlsNotYetValid,
+    /// The certificate is for other names, or the server has none for this one.
+    TlsWrongName,
+    /// The certificate is self-signed.
+    TlsSelfSigned,
+    /// No trusted root issued the certificate or one of its intermediates.
+    TlsUnknownIssuer,
+    /// The server sent no intermediate certificate, and no trusted root issued its own.
+    TlsIncompleteChain,
+    /// There is no common version or cipher.
+    TlsUnsupported,
+    /// The host closed the connection during the handshake.
+    TlsClosed,
     /// The answer was not HTTP, or broke off.
     Http,
     /// No first byte within [`limits::FIRST_BYTE_SECONDS_MAX`].
@@ -193,6 +210,14 @@ impl DeadReason {
         match self {
             Self::RobotsUnavailable
             | Self::Tls
+            | Self::TlsExpired
+            | Self::TlsNotYetValid
+            | Self::TlsWrongName
+            | Self::TlsSelfSigned
+            | Self::TlsUnknownIssuer
+            | Self::TlsIncompleteChain
+            | Self::TlsUnsupported
+            | Self::TlsClosed
             | Self::Http
             | Self::Timeout
             | Self::Deadline

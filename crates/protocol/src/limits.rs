@@ -88,7 +88,8 @@ pub const EGRESS_BYTES_UP_MAX: u64 = 512 * 1024;
 /// Connections through one egress socket. A checker keeps one alive and reconnects when the host closes it after each answer.
 pub const EGRESS_CONNECTIONS_MAX: u32 = REQUESTS_MAX;
 
-/// Path in the check's container at which its egress directory is mounted.
+/// Path in the check's container at which all egress directories are mounted; its own is the one
+/// below with the check's id.
 pub const EGRESS_MOUNT: &str = "/egress";
 
 /// The egress socket's name in the egress directory.
@@ -97,5 +98,6 @@ pub const EGRESS_SOCKET: &str = "https.sock";
 /// The file beside it that holds the [`crate::CheckOrder`].
 pub const ORDER_FILE: &str = "order.json";
 
-/// The further trust roots beside it, in the lab only.
+/// The further trust roots beside it, in the lab only: the checker trusts them when the launcher
+/// passes `--extra-roots`, and otherwise ends with a fault.
 pub const EXTRA_CA_FILE: &str = "ca.pem";

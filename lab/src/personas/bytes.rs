@@ -14,6 +14,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
 pub(super) fn add(table: &mut Table) {
     tls(table);
+    unfinished_tls(table);
     lengths(table);
     chunks(table);
     heads(table);
@@ -25,33 +26,52 @@ pub(super) fn add(table: &mut Table) {
 }
 
 fn tls(table: &mut Table) {
-    let dead = || Expectation::dead(&[DeadReason::Tls]);
-    for (name, plays, handshake) in [
+    for (name, plays, handshake, reason) in [
         (
             "tls-expired",
             "Has a certificate that ended in 2001",
             Handshake::Expired,
+            DeadReason::TlsExpired,
         ),
         (
             "tls-self-signed",
             "Has a certificate that signed itself",
             Handshake::SelfSigned,
+            DeadReason::TlsSelfSigned,
         ),
         (
             "tls-wrong-name",
             "Has the certificate of another",
             Handshake::WrongName,
+            DeadReason::TlsWrongName,
         ),
         (
             "tls-none",
             "Speaks plain HTTP on port 443",
             Handshake::PlainHttp,
+            DeadReason::Tls,
+        ),
+        (
+            "tls-not-yet-valid",
+            "Has a certificate that begins in 4000",
+            Handshake::NotYetValid,
+            DeadReason::TlsNotYetValid,
+        ),
+        (
+            "tls-incomplete-chain",
+            "Doesn't send the intermediate certificate",
+            Handshake::IncompleteChain,
+            DeadReason::TlsIncompleteChain,
         ),
     ] {
         let host = format!("{name}.lab.test");
         let play = living(&host, "mastodon", "4.5.2").handshake(handshake);
-        table.add(&host, plays, &[27], dead().never_asking(WELL_KNOWN), play);
+        let expectation = Expectation::dead(&[reason]).never_asking(WELL_KNOWN);
+        table.add(&host, plays, &[27], expectation, play);
     }
+}
+
+fn unfinished_tls(table: &mut Table) {
     for (name, plays, handshake, facts) in [
         (
             "tls-silent",
@@ -76,7 +96,7 @@ fn tls(table: &mut Table) {
         let play = living(&host, "mastodon", "4.5.2").handshake(handshake);
         let reasons = [
             DeadReason::Timeout,
-            DeadReason::Tls,
+            DeadReason::TlsClosed,
             DeadReason::Deadline,
             DeadReason::Http,
             DeadReason::RobotsUnavailable,

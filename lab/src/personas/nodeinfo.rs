@@ -401,6 +401,17 @@ fn none(table: &mut Table) {
         wanted,
         pointing(host),
     );
+    let host = "pointer-next.lab.test";
+    let links = ["2.0", "2.1"].map(|version| {
+        json!({"rel": format!("{SCHEMA}{version}"), "href": format!("https://{host}/nodeinfo/{version}")})
+    });
+    table.add(
+        host,
+        "Points to a document of 2.1 that isn't there, and to one of 2.0 that is",
+        &[7],
+        Expectation::alive(),
+        living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::json(&json!({"links": links}))),
+    );
     let wanted = Expectation::dead(&[DeadReason::NoNodeinfo]);
     table.add(
         "no-nodeinfo.lab.test",

@@ -107,6 +107,20 @@ fn opted_out(table: &mut Table) {
         let wanted = Expectation::opted_out(&[ROBOTS]);
         persona(table, name, plays, facts, wanted, Answer::text(text));
     }
+    for (name, mark, bytes) in [
+        (
+            "robots-utf16-le",
+            [0xff, 0xfe],
+            u16::to_le_bytes as fn(u16) -> [u8; 2],
+        ),
+        ("robots-utf16-be", [0xfe, 0xff], u16::to_be_bytes),
+    ] {
+        let units = "User-agent: *\r\nDisallow: /\r\n".encode_utf16();
+        let file: Vec<u8> = mark.into_iter().chain(units.flat_map(bytes)).collect();
+        let wanted = Expectation::opted_out(&[ROBOTS]);
+        let plays = "Denies everything in UTF-16 after a byte order mark";
+        persona(table, name, plays, &[15], wanted, Answer::text(file));
+    }
     let text = "User-agent: *\nDisallow: /nodeinfo/\n";
     let wanted = Expectation::opted_out(&[ROBOTS, WELL_KNOWN]).never_asking(DOCUMENT);
     persona(
@@ -286,7 +300,22 @@ fn statuses(table: &mut Table) {
             answer,
         );
     }
-    for status in [429, 500, 502, 503] {
+    for (name, answer) in [
+        ("robots-429", Answer::status(429)),
+        (
+            "robots-429-later",
+            Answer::status(429).with("Retry-After", "120"),
+        ),
+        (
+            "robots-503-later",
+            Answer::status(503).with("Retry-After", "120"),
+        ),
+    ] {
+        let wanted = Expectation::refused().never_asking(WELL_KNOWN);
+        let plays = "Limits requests, its robots.txt included";
+        persona(table, name, plays, &[15, 18], wanted, answer);
+    }
+    for status in [500, 502, 503] {
         let wanted = Expectation::dead(&[DeadReason::RobotsUnavailable]).never_asking(WELL_KNOWN);
         persona(
             table,

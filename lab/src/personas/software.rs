@@ -69,12 +69,12 @@ fn microblogs(table: &mut Table) {
         ("wildebeest", "wildebeest", "0.1.0"),
         ("takahe", "takahe", "0.11.0"),
         ("mitra", "mitra", "4.12.0"),
-        ("snac", "snac", "2.84"),
     ] {
         family(table, name, software, version, |play, _, witness| {
             play.route(PEERS_PATH, flat(&[witness]))
         });
     }
+    snacs(table);
     // Its NodeInfo address is `http://`, for which port 80 must not be asked.
     let host = "bookwyrm.lab.test";
     let play = living(host, "bookwyrm", "0.8.1").route(
@@ -93,6 +93,25 @@ fn microblogs(table: &mut Table) {
         play.route(PEERS_PATH, flat(&[witness])),
     );
     table.add_witness(witness, host);
+}
+
+/// snac2 ships a robots.txt that refuses everybody; an owner may let us in.
+fn snacs(table: &mut Table) {
+    let deny = "User-agent: *\nDisallow: /\n";
+    let host = "snac.lab.test";
+    table.add(
+        host,
+        "snac as it comes, whose robots.txt refuses everybody",
+        &[14],
+        Expectation::opted_out(&["/robots.txt"]),
+        living(host, "snac", "2.84")
+            .robots(deny)
+            .route(PEERS_PATH, flat(&[BLOCKED])),
+    );
+    family(table, "snac-open", "snac", "2.84", |play, _, peer| {
+        play.robots(&format!("{deny}\nUser-agent: Fedicensus\nAllow: /\n"))
+            .route(PEERS_PATH, flat(&[peer]))
+    });
 }
 
 fn misskeys(table: &mut Table) {
@@ -280,6 +299,11 @@ fn without_list(table: &mut Table) {
 }
 
 fn unknown(table: &mut Table) {
+    family(table, "relay", "activityrelay", "0.3.4", |_, host, peer| {
+        let mut relay = document("activityrelay", "0.3.4");
+        set(&mut relay, "metadata", json!({"peers": [peer]}));
+        with_document(host, &relay).route(PEERS_PATH, flat(&[BLOCKED]))
+    });
     family(
         table,
         "unheard-of",

@@ -14,7 +14,8 @@ use crate::config::{Config, Origin, Values, markdown};
 use crate::control::{self, Answer, Request};
 use crate::daemon::LiveState;
 use crate::explain::{
-    Explanation, bare_reason, denied, explain as explain_stored, explain_unknown, explain_waiting,
+    Explanation, advice, bare_reason, denied, explain as explain_stored, explain_unknown,
+    explain_waiting, past_in_words,
 };
 use crate::status::{self, Door};
 
@@ -172,17 +173,12 @@ fn text(explanation: &Explanation) -> String {
     };
     line("next check", Some(&next));
     line("note", explanation.note.as_ref());
+    let last = explanation.history.first();
+    let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
+    line("advice", advice.map(str::to_owned).as_ref());
     for past in &explanation.history {
-        lines.push(
-            format!(
-                "  {} {} {}",
-                past.at,
-                past.verdict,
-                past.reason.as_deref().unwrap_or("")
-            )
-            .trim_end()
-            .to_owned(),
-        );
+        let said = past_in_words(&past.verdict, past.reason.as_deref());
+        lines.push(format!("  {} {said}", past.at));
     }
     lines.join("\n")
 }

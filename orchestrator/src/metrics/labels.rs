@@ -29,9 +29,17 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
 }
 
 /// All that a check may end with. `Faulting` is none: it is concluded from faults, which are counted as such.
-pub const REASONS: [DeadReason; 24] = [
+pub const REASONS: [DeadReason; 32] = [
     DeadReason::RobotsUnavailable,
     DeadReason::Tls,
+    DeadReason::TlsExpired,
+    DeadReason::TlsNotYetValid,
+    DeadReason::TlsWrongName,
+    DeadReason::TlsSelfSigned,
+    DeadReason::TlsUnknownIssuer,
+    DeadReason::TlsIncompleteChain,
+    DeadReason::TlsUnsupported,
+    DeadReason::TlsClosed,
     DeadReason::Http,
     DeadReason::Timeout,
     DeadReason::Deadline,

@@ -1,0 +1,24 @@
+//! Relays: their peers are in NodeInfo itself, as `metadata.peers`, so reading them costs no
+//! request.
+
+use super::feed::{Session, Stop};
+use super::page::{Shape, WithoutList};
+
+/// How the document looks. A list elsewhere on the way to `metadata.peers` is read as well: all its
+/// names are candidates at most.
+static SHAPE: Shape = Shape {
+    lists: &["metadata", "peers"],
+    names: &[],
+    inside: &[],
+    shunned: &[],
+    cursors: &[],
+    without_list: WithoutList::NoAnswer,
+};
+
+/// Reads the names in a document. [`Stop::Silent`] if there are none.
+pub(super) fn collect(session: &mut Session<'_>, document: &[u8]) -> Result<(), Stop> {
+    match session.read(document, &SHAPE)?.items {
+        0 => Err(Stop::Silent),
+        _ => Ok(()),
+    }
+}
