@@ -12,7 +12,7 @@ use bollard::query_parameters::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use launcher::engine::EngineKind;
-use launcher::spec::{EgressBase, Spec, create_body};
+use launcher::spec::{Spec, create_body};
 use protocol::Host;
 use protocol::order::AskPeers;
 use tokio::sync::mpsc;
@@ -28,7 +28,6 @@ pub(crate) struct Direct {
     pub(crate) docker: Docker,
     pub(crate) kind: EngineKind,
     pub(crate) settings: launcher::Settings,
-    pub(crate) egress: EgressBase,
     pub(crate) gateway_socket: PathBuf,
 }
 
@@ -78,7 +77,7 @@ impl Direct {
     }
 
     async fn check(&self, way: Ready) -> Result<()> {
-        let spec = Spec::check(&self.settings, &self.egress, &way.check, &way.host);
+        let spec = Spec::check(&self.settings, &self.settings.image, &way.check, &way.host);
         let body = create_body(&spec, self.kind);
         let docker = &self.docker;
         let created = docker.create_container(None::<CreateContainerOptions>, body);

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result};
 use census::share::{Room, Shares};
 use census::state::Verdict;
@@ -130,6 +130,7 @@ impl Stage {
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
+            test_domain: TestDomain::Refuse,
             limits: Limits {
                 source: of(ordinary.source),
                 shared_suffix: of(ordinary.shared_suffix),

@@ -12,7 +12,7 @@ mod median;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result};
 use bench::data::{Data, Plot};
 use census::time::{Calendar, Jitter, Timestamp};
@@ -145,6 +145,7 @@ impl Stage {
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
+            test_domain: TestDomain::Refuse,
             limits: Limits {
                 source: Limit::MAX,
                 shared_suffix: Limit::MAX,

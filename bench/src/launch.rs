@@ -392,7 +392,10 @@ impl Bench {
     fn body(&self, way: Way, cell: Option<&String>) -> Result<ContainerCreateBody> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let check = CheckId::from_random(number.into());
-        let mut body = create_body(&Spec::probe(&self.settings, &check), self.kind);
+        let mut body = create_body(
+            &Spec::probe(&self.settings, &self.settings.image, &check),
+            self.kind,
+        );
         way.apply(&mut body, cell)?;
         Ok(body)
     }

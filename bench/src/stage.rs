@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bollard::{API_DEFAULT_VERSION, Docker};
-use launcher::spec::EgressBase;
 use launcher::{BollardEngine, EgressSource, Engine as _};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -119,6 +118,7 @@ impl Stage {
             image: self.equipment.image.clone(),
             egress: EgressSource::Directory(egress),
             instance: crate::INSTANCE.to_owned(),
+            extra_roots: true,
             ..launcher::Settings::default()
         };
         let socket = engine
@@ -129,8 +129,6 @@ impl Stage {
                 .negotiate_version()
                 .await?,
             kind: identity.kind,
-            egress: EgressBase::new(&settings.egress, &identity, None)
-                .context("the egress folder")?,
             settings,
             gateway_socket: self.folder().join("sockets/gateway.sock"),
         })

@@ -40,6 +40,9 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
 
+/// The setting that the daemon and the intake read alike.
+const TEST_DOMAIN_KEY: &str = "admission_test_domain";
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -439,6 +442,11 @@ fn admission_files(
             shared_suffix: values.parse("shared_suffix_limit", limit)?,
             total: values.parse("admissions_limit", limit)?,
         },
+        test_domain: if values.parse(TEST_DOMAIN_KEY, boolean)? {
+            admission::TestDomain::Allow
+        } else {
+            admission::TestDomain::Refuse
+        },
     })
 }
 
@@ -454,6 +462,8 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
         } else {
             launcher::EgressSource::Volume(volume)
         },
+        // Where the file is concerns the gateway alone.
+        extra_roots: values.parse("lab_extra_ca", path_or_none)?.is_some(),
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
         confinement: launcher::spec::Confinement {

@@ -15,7 +15,7 @@ pub use engine_api::{EngineApi, Listed};
 pub use faults::{Row, Watch};
 pub use namespace::Namespace;
 pub use needs::{Need, skip};
-pub use patience::{patient, unhurried};
+pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::{Found, Table};
 pub use web::Web;

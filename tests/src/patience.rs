@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Longest that a test waits for what happens within seconds or minutes on an idle machine. It only
+/// ends a test that would wait for ever: no test judges by it how fast anything is.
+pub const PATIENCE: Duration = Duration::from_mins(20);
+
 /// A limit, multiplied by the whole number that `FEDICENSUS_TEST_PATIENCE` says, as for an emulated machine.
 ///
 /// It is for waits that only end a test that has failed anyway. What is promised to hosts and operators is never multiplied.

@@ -9,11 +9,13 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use launcher::EgressSource;
 use launcher::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
-use launcher::spec::{EgressMount, Spec};
+use launcher::spec::Spec;
 use protocol::ProbeReport;
+use protocol::limits::EGRESS_MOUNT;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
@@ -119,13 +121,13 @@ impl Engine for ProcessEngine {
         })
     }
 
-    async fn image_present(&self, _image: &str) -> Result<bool, EngineError> {
+    async fn image_id(&self, _image: &str) -> Result<Option<String>, EngineError> {
         self.call("image")?;
-        Ok(self.checker.exists())
+        Ok(self.checker.exists().then(|| "process".to_owned()))
     }
 
-    async fn volume_mountpoint(&self, _volume: &str) -> Result<Option<String>, EngineError> {
-        Ok(None)
+    async fn volume_present(&self, _volume: &str) -> Result<bool, EngineError> {
+        Ok(true)
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
@@ -185,13 +187,17 @@ impl Engine for ProcessEngine {
             exited.send_replace(Some(0));
             return Ok(());
         }
-        let Some(EgressMount::Bind(egress)) = &spec.egress else {
+        let Some(EgressSource::Directory(egress)) = &spec.egress else {
             return Err(refused("start", "no egress directory"));
         };
+        // A process has no mounts: the directory itself, in place of where it would be mounted.
+        let egress = egress.display().to_string();
+        let of_process = |argument: &String| match argument.strip_prefix(EGRESS_MOUNT) {
+            Some(below) => format!("{egress}{below}"),
+            None => argument.clone(),
+        };
         let child = Command::new(&self.checker)
-            .arg("--egress")
-            .arg(egress)
-            .args(&spec.argv)
+            .args(spec.argv.iter().map(of_process))
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-/// How long nginx may take until it listens.
-const SOON: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A server at a port of this machine alone. Ended when dropped.
@@ -56,7 +55,7 @@ impl Web {
         };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            anyhow::ensure!(begun.elapsed() < SOON, "nginx does not listen");
+            anyhow::ensure!(begun.elapsed() < crate::PATIENCE, "nginx does not listen");
             tokio::time::sleep(LOOK_EVERY).await;
         }
         Ok(web)
@@ -65,6 +64,26 @@ impl Web {
     /// `http://127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The largest resident memory that its processes had, added up, in KiB.
+    ///
+    /// # Errors
+    /// When the kernel does not give it.
+    pub fn peak_memory_kib(&self) -> anyhow::Result<u64> {
+        let master = self.nginx.id();
+        let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
+        let mut sum = 0;
+        for process in workers.split_whitespace().chain([&*master.to_string()]) {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+            let peak = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmHWM:"))
+                .and_then(|rest| rest.trim().strip_suffix(" kB"))
+                .context("no VmHWM")?;
+            sum += peak.parse::<u64>()?;
+        }
+        Ok(sum)
     }
 
     /// Ends it as an engine does, and gives what it logged.

@@ -22,10 +22,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::disks::Disk;
 use crate::engine_api::{EngineApi, Listed};
-use crate::patient;
+use crate::{PATIENCE, patient};
 
 use options::environment;
-pub use options::{CHECKER_IMAGE, Engine, Options};
+pub use options::{Engine, Options, checker_image};
 pub use usage::Usage;
 
 /// How often a condition is looked at.
@@ -34,8 +34,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Lines of a log that are shown when a condition does not come about.
 const LOG_LINES_SHOWN: usize = 15;
 
-/// How often the engine is looked at for what a killed launcher left, and how long between: thirty seconds in all, as long as a call to it may take.
-const LOOKS_MAX: u32 = 100;
+/// How often the engine is looked at for what a killed launcher left, and how long between: five
+/// minutes in all, ten times as long as a call to it may take.
+const LOOKS_MAX: u32 = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
 /// A part that runs in a process of its own.
@@ -97,6 +98,11 @@ impl World {
         // The checker's own user has to get through to its egress directory.
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
+        // As in the image: entered by its name's knower, listed by nobody.
+        std::fs::set_permissions(
+            directory.path().join("egress"),
+            std::fs::Permissions::from_mode(0o711),
+        )?;
         let lab = lab::Lab::start(lab::Settings {
             crowd: Crowd::new(options.crowd, 1),
             state: Some(directory.path().join("lab")),
@@ -267,7 +273,7 @@ impl World {
     /// Ends a part in order.
     ///
     /// # Errors
-    /// When it does not run, or does not end in half a minute.
+    /// When it does not run, or does not end.
     pub async fn stop(&mut self, role: Role) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -275,7 +281,7 @@ impl World {
             .with_context(|| format!("{role:?} does not run"))?;
         let pid = pid(&child).context("no pid")?;
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
-        self.until("the part has ended", Duration::from_secs(30), |_| {
+        self.until("the part has ended", PATIENCE, |_| {
             Ok(child.try_wait()?.is_some())
         })
         .await

@@ -31,7 +31,7 @@ enum Needs {
     Nothing,
     /// That [`DEAD_HOSTS`] may be bound.
     Port,
-    /// A container engine with the checker's image (`lab/up && lab/down` makes it).
+    /// A container engine with the checker's image (`deploy/build` makes it).
     Engine,
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result, ensure};
 use census::time::Timestamp;
 use orchestrator::door::Door;
@@ -75,6 +75,7 @@ async fn door(census: &Census) -> Result<Door> {
         allow: None,
         suffix_list: SuffixPlace::default(),
         reserved: Reserved::Refuse,
+        test_domain: TestDomain::Refuse,
         limits: Limits {
             source: limit(2000)?,
             shared_suffix: limit(1000)?,

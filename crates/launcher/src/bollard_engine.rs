@@ -107,26 +107,32 @@ struct Summary {
     labels: Option<HashMap<String, String>>,
 }
 
+/// What we want to know of an image.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Found {
+    id: String,
+}
+
 impl Engine for BollardEngine {
     async fn identify(&self) -> Result<Identity, EngineError> {
         self.connect().await
     }
 
-    async fn image_present(&self, image: &str) -> Result<bool, EngineError> {
-        let connected = self.connected("image")?;
-        let answer = connected.docker.inspect_image(image).await;
-        match answer.map_err(|error| named("image", error)) {
-            // An answer that we can't read is still one about an image that is there.
-            Ok(_) | Err(EngineError::Garbled { .. }) => Ok(true),
+    async fn image_id(&self, image: &str) -> Result<Option<String>, EngineError> {
+        self.connected("image")?;
+        let answer = self.told("image", &format!("/images/{image}/json")).await;
+        match answer {
+            Ok(Found { id }) => image_id(id).map(Some),
             Err(EngineError::Refused { source, .. }) if says_not_found(source.as_ref()) => {
                 tracing::debug!(image, answer = %source, "the engine has no such image");
-                Ok(false)
+                Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn volume_mountpoint(&self, volume: &str) -> Result<Option<String>, EngineError> {
+    async fn volume_present(&self, volume: &str) -> Result<bool, EngineError> {
         let options = bollard::query_parameters::ListVolumesOptionsBuilder::default()
             .filters(&HashMap::from([("name", vec![volume])]))
             .build();
@@ -140,9 +146,8 @@ impl Engine for BollardEngine {
         Ok(list
             .volumes
             .unwrap_or_default()
-            .into_iter()
-            .find(|found| found.name == volume)
-            .map(|found| found.mountpoint))
+            .iter()
+            .any(|found| found.name == volume))
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
@@ -276,11 +281,20 @@ fn client(socket: &Path, version: &ClientVersion) -> Result<Docker, Error> {
 fn says_not_found(refusal: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(
         refusal.downcast_ref(),
-        Some(Error::DockerResponseServerError {
-            status_code: 404,
-            ..
-        })
+        Some(Refusal::Answer { status, .. }) if status.as_u16() == 404
     )
+}
+
+/// An image's id, which becomes part of a path and of the create call.
+fn image_id(text: String) -> Result<String, EngineError> {
+    let of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b':';
+    if !text.is_empty() && text.bytes().all(of_id) {
+        return Ok(text);
+    }
+    Err(EngineError::Garbled {
+        call: "image",
+        source: "the id of the image is none".into(),
+    })
 }
 
 /// An id becomes part of a path in later calls, among them the one that removes.

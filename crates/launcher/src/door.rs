@@ -124,6 +124,9 @@ pub async fn serve<E: Engine>(
 ) -> Result<(), LauncherError> {
     let path = settings.door_socket.clone();
     let listener = listen(&path).await?;
+    if settings.extra_roots {
+        tracing::warn!("LAB: CHECKERS TRUST THE ROOTS THAT THE GATEWAY LAYS");
+    }
     let launcher = Launcher::new(settings, engine);
     tokio::select! {
         () = launcher.keep(shutdown) => {}
@@ -270,7 +273,7 @@ impl<E: Engine> Launcher<E> {
             (Some(entry), Ok(_), Ok(_)) => match self.ready().await {
                 Err(fault) => Outcome::Fault(fault),
                 Ok(ready) => {
-                    let spec = Spec::check(&shared.settings, &ready.base, check, host);
+                    let spec = Spec::check(&shared.settings, &ready.image, check, host);
                     let signals = Signals {
                         asked: entry.asked.clone(),
                         gone: gone.clone(),

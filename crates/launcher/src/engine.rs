@@ -27,14 +27,17 @@ pub trait Engine: Send + Sync + 'static {
     /// Connects if need be, and says who the engine is. The launcher calls it first, and again after each failure.
     fn identify(&self) -> impl Future<Output = Result<Identity, EngineError>> + Send;
 
-    /// Whether the engine has the image.
-    fn image_present(&self, image: &str) -> impl Future<Output = Result<bool, EngineError>> + Send;
+    /// The id of the image that has this name or id now; `None` when there is none.
+    fn image_id(
+        &self,
+        image: &str,
+    ) -> impl Future<Output = Result<Option<String>, EngineError>> + Send;
 
-    /// Where the engine keeps a volume's files, on its own machine; `None` when there is no such volume.
-    fn volume_mountpoint(
+    /// Whether there is a volume of this name.
+    fn volume_present(
         &self,
         volume: &str,
-    ) -> impl Future<Output = Result<Option<String>, EngineError>> + Send;
+    ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
     /// Makes a container, which does not run yet.
     fn create(&self, spec: &Spec) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;

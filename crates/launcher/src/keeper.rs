@@ -16,11 +16,15 @@ use crate::probe::{advice, control_groups_advice, judge};
 use crate::reap::{Reaper, Sweep};
 use crate::run::{Outcome, Signals, ending, fault, image_missing, run};
 use crate::settings::{EgressSource, Settings};
-use crate::spec::{EgressBase, Spec};
+use crate::spec::Spec;
 use crate::wire::{FaultKind, LaunchFault};
 
 /// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
 const PROBE_SECONDS_MAX: u64 = 15;
+
+/// Sweeps until the next probe: an hour's by default. An engine may have been restarted with other
+/// settings between two sweeps.
+const SWEEPS_PER_PROBE: u32 = 60;
 
 /// Room for what a probe prints, with its frames. Whoever prints more stands still until the probe's time is over.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
@@ -43,7 +47,10 @@ pub(crate) enum Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) identity: Identity,
-    pub(crate) base: EgressBase,
+    /// Id of the image that was probed, from which checks are started.
+    pub(crate) image: String,
+    /// Id of the image that had the setting's name then: another one when its probe failed.
+    pub(crate) named: String,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -51,12 +58,14 @@ pub(crate) struct Ready {
 pub(crate) async fn keep<E: Engine>(shared: &Shared<E>) {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
+    let mut former = None;
     while !shared.ending.is_cancelled() {
-        match prepare(shared, &mut reaper).await {
+        match prepare(shared, &mut reaper, former.as_deref()).await {
             // It says what it met because it was ending.
             _ if shared.ending.is_cancelled() => return,
             Ok(ready) => {
                 pause = shared.settings.backoff_min;
+                former = Some(ready.image.clone());
                 turn(shared, Condition::Ready(ready.clone()));
                 watch(shared, &mut reaper, &ready).await;
                 // A launch that failed sends us here; it must not make us probe in a loop.
@@ -102,16 +111,45 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
 }
 
 /// From an unknown engine to one that is fit, or the reason why it isn't.
-async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<Ready, LaunchFault> {
+/// An image whose probe fails starts no check. The one that checks were started from before it goes
+/// on, if it passes once more.
+async fn prepare<E: Engine>(
+    shared: &Shared<E>,
+    reaper: &mut Reaper,
+    former: Option<&str>,
+) -> Result<Ready, LaunchFault> {
     // Nothing that is let go of here leaves anything behind.
-    let (identity, base) = tokio::select! {
+    let (identity, named) = tokio::select! {
         () = shared.ending.cancelled() => return Err(ending()),
         known = survey(shared, reaper) => known?,
     };
-    let warnings = probe(shared, identity.kind).await?;
+    let complaint = match probe(shared, identity.kind, &named).await {
+        Ok(warnings) => {
+            return Ok(Ready {
+                identity,
+                image: named.clone(),
+                named,
+                warnings,
+            });
+        }
+        Err(complaint) => complaint,
+    };
+    // An engine that was lost says nothing about the image.
+    let is_of_image = complaint.kind != FaultKind::EngineDown;
+    let Some(former) = former.filter(|former| is_of_image && *former != named) else {
+        return Err(complaint);
+    };
+    let Ok(mut warnings) = probe(shared, identity.kind, former).await else {
+        return Err(complaint);
+    };
+    warnings.push(format!(
+        "image: {} has another image now, which starts no check: {}; checks are started from the image that had this name before",
+        shared.settings.image, complaint.message
+    ));
     Ok(Ready {
         identity,
-        base,
+        image: former.to_owned(),
+        named,
         warnings,
     })
 }
@@ -120,7 +158,7 @@ async fn prepare<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper) -> Result<R
 async fn survey<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
-) -> Result<(Identity, EgressBase), LaunchFault> {
+) -> Result<(Identity, String), LaunchFault> {
     let (engine, settings) = (&shared.engine, &shared.settings);
     let call_timeout = settings.call_timeout;
     // No small call on Podman, which answers only when it has had the lock of every container, those among them that are being started or removed.
@@ -129,20 +167,19 @@ async fn survey<E: Engine>(
         .map_err(|error| fault(&error))?;
     // Before anything may refuse: what a former life left behind goes even if nothing new can be started.
     sweep(shared, reaper, Sweep::All).await?;
-    let present = bounded("image", call_timeout, engine.image_present(&settings.image))
+    let image = bounded("image", call_timeout, engine.image_id(&settings.image))
         .await
-        .map_err(|error| fault(&error))?;
-    if !present {
-        return Err(image_missing(&settings.image));
-    }
-    let base = egress_base(engine, settings, &identity).await?;
-    Ok((identity, base))
+        .map_err(|error| fault(&error))?
+        .ok_or_else(|| image_missing(&settings.image))?;
+    egress_present(engine, settings).await?;
+    Ok((identity, image))
 }
 
-/// Sweeps and sees whether the engine is still the one that was probed; returns when that has to be found out anew.
+/// Sweeps and sees whether engine and image are still those that were probed; returns when that has
+/// to be found out again.
 async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready) {
     let settings = &shared.settings;
-    loop {
+    for _ in 0..SWEEPS_PER_PROBE {
         tokio::select! {
             () = shared.ending.cancelled() => return,
             () = shared.nudge.notified() => return,
@@ -151,6 +188,15 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
         let identity = bounded("version", settings.start_timeout, shared.engine.identify()).await;
         let same = identity.is_ok_and(|identity| identity == ready.identity);
         if !same || sweep(shared, reaper, Sweep::Stale).await.is_err() {
+            return;
+        }
+        let named = shared.engine.image_id(&settings.image);
+        // An engine that gives no answer does no harm: checks are started by the id that was
+        // probed.
+        if bounded("image", settings.call_timeout, named)
+            .await
+            .is_ok_and(|named| named.as_ref() != Some(&ready.named))
+        {
             return;
         }
     }
@@ -179,21 +225,22 @@ async fn sweep<E: Engine>(
     Ok(())
 }
 
-async fn egress_base<E: Engine>(
-    engine: &E,
-    settings: &Settings,
-    identity: &Identity,
-) -> Result<EgressBase, LaunchFault> {
-    let mountpoint = match &settings.egress {
-        EgressSource::Directory(_) => None,
+/// A volume that is not there would be made by the engine for the first check, in vain and for
+/// good.
+async fn egress_present<E: Engine>(engine: &E, settings: &Settings) -> Result<(), LaunchFault> {
+    let present = match &settings.egress {
+        EgressSource::Directory(_) => true,
         EgressSource::Volume(volume) => {
-            let answer = engine.volume_mountpoint(volume);
+            let answer = engine.volume_present(volume);
             bounded("volume", settings.call_timeout, answer)
                 .await
                 .map_err(|error| fault(&error))?
         }
     };
-    EgressBase::new(&settings.egress, identity, mountpoint).ok_or_else(|| LaunchFault {
+    if present {
+        return Ok(());
+    }
+    Err(LaunchFault {
         kind: FaultKind::EngineError,
         message: format!(
             "the engine has no volume for {:?}: start the gateway, which makes it, or set its name",
@@ -202,17 +249,18 @@ async fn egress_base<E: Engine>(
     })
 }
 
-/// Runs the probe container. Out: warnings, or what is missing.
+/// Runs the probe container from this image. Out: warnings, or what is missing.
 async fn probe<E: Engine>(
     shared: &Shared<E>,
     kind: EngineKind,
+    image: &str,
 ) -> Result<Vec<String>, LaunchFault> {
     let settings = Settings {
         deadline: Duration::from_secs(PROBE_SECONDS_MAX),
         grace: Duration::ZERO,
         ..shared.settings.clone()
     };
-    let spec = Spec::probe(&settings, &CheckId::from_random(rand::random()));
+    let spec = Spec::probe(&settings, image, &CheckId::from_random(rand::random()));
     let signals = Signals {
         ending: shared.ending.clone(),
         ..Signals::default()

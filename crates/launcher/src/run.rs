@@ -150,9 +150,9 @@ async fn create_failed<E: Engine>(
     error: EngineError,
 ) -> Outcome {
     if matches!(error, EngineError::Refused { .. }) {
-        let present = engine.image_present(&spec.image);
-        if let Ok(false) = bounded("image", settings.call_timeout, present).await {
-            return Outcome::Fault(image_missing(&spec.image));
+        let id = engine.image_id(&spec.image);
+        if let Ok(None) = bounded("image", settings.call_timeout, id).await {
+            return Outcome::Fault(image_missing(&settings.image));
         }
     }
     Outcome::Fault(fault(&error))

@@ -16,6 +16,9 @@ pub struct Settings {
     pub image: String,
     /// Where the gateway makes the checks' egress directories.
     pub egress: EgressSource,
+    /// Checkers trust the roots that the gateway lays into their egress directories as well: in the
+    /// lab only.
+    pub extra_roots: bool,
     /// Containers at the same time. The orchestrator's own setting is lower or equal; above, a launch is answered with `Full`.
     pub checks_max: usize,
     /// A check's time, from its container's start (design §7).
@@ -56,6 +59,7 @@ impl Default for Settings {
             door_socket: PathBuf::from("/run/fedicensus/launcher/launcher.sock"),
             image: "localhost/fedicensus-checker:latest".to_owned(),
             egress: EgressSource::Volume("fedicensus_egress".to_owned()),
+            extra_roots: false,
             checks_max: 8,
             deadline: Duration::from_secs(limits::CHECK_SECONDS_MAX),
             grace: Duration::from_secs(5),

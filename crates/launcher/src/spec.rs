@@ -11,7 +11,7 @@ use bollard::models::{
 };
 use protocol::{CheckId, Host, limits};
 
-use crate::engine::{EngineKind, Identity};
+use crate::engine::EngineKind;
 use crate::settings::{EgressSource, Settings};
 use crate::{docker, podman};
 
@@ -27,9 +27,6 @@ pub const LABEL_HOST: &str = "org.fedicensus.host";
 /// Label of the probe container, beside [`LABEL_CHECK`].
 pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 
-/// First API version with `VolumeOptions.Subpath`.
-const API_WITH_SUBPATH: (usize, usize) = (1, 45);
-
 /// Writable even with a read-only root, so something read-only lies over them: on Podman the first four, on both engines the last, in which
 /// everybody may make message queues.
 const COVERED_PATHS: [&str; 5] = ["/tmp", "/run", "/var/tmp", "/dev/shm", "/dev/mqueue"];
@@ -40,39 +37,16 @@ const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
 /// A container to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// Image.
+    /// Image, by its id: a name may be another image's by the next check.
     pub image: String,
     /// Arguments to the image's entry point.
     pub argv: Vec<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]; the probe has nothing there, because only the gateway makes such directories.
-    pub egress: Option<EgressMount>,
+    /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]; the probe has nothing there.
+    pub egress: Option<EgressSource>,
     /// Its limits.
     pub confinement: Confinement,
-}
-
-/// One check's egress directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EgressMount {
-    /// A directory in a volume, where the engine can mount a part of one.
-    Subpath {
-        /// The volume.
-        volume: String,
-        /// The directory in it: the check's id.
-        directory: String,
-    },
-    /// A path on the engine's machine.
-    Bind(String),
-}
-
-/// Where egress directories are, as the engine at hand mounts them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EgressBase {
-    /// In a volume that can be mounted in part.
-    Volume(String),
-    /// Below a path on the engine's machine.
-    Path(String),
 }
 
 /// The limits of a container. The defaults are the design's; anything weaker is the operator's own decision.
@@ -124,61 +98,25 @@ impl Default for Confinement {
     }
 }
 
-impl EgressBase {
-    /// Where this engine finds the egress directories; `mountpoint` is the volume's, if it has one.
-    ///
-    /// - `Some(base)` if it can mount them
-    /// - `None` if the volume is not there
-    pub fn new(
-        source: &EgressSource,
-        identity: &Identity,
-        mountpoint: Option<String>,
-    ) -> Option<Self> {
-        match source {
-            EgressSource::Directory(path) => Some(Self::Path(path.display().to_string())),
-            EgressSource::Volume(volume) => mountpoint.map(|path| {
-                if identity.api >= API_WITH_SUBPATH {
-                    Self::Volume(volume.clone())
-                } else {
-                    Self::Path(path)
-                }
-            }),
-        }
-    }
-
-    /// One check's directory.
-    fn mount(&self, check: &CheckId) -> EgressMount {
-        match self {
-            Self::Volume(volume) => EgressMount::Subpath {
-                volume: volume.clone(),
-                directory: check.to_string(),
-            },
-            Self::Path(path) => {
-                EgressMount::Bind(format!("{}/{check}", path.trim_end_matches('/')))
-            }
-        }
-    }
-}
-
 impl Spec {
-    /// The container of a check.
-    pub fn check(settings: &Settings, base: &EgressBase, check: &CheckId, host: &Host) -> Self {
+    /// The container of a check, from the image of this id.
+    pub fn check(settings: &Settings, image: &str, check: &CheckId, host: &Host) -> Self {
         Self {
-            // `--` because no name may ever be read as an option.
-            argv: vec!["--".to_owned(), host.to_string()],
+            argv: argv(settings, check, host),
             labels: BTreeMap::from([
                 (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
                 (LABEL_CHECK.to_owned(), check.to_string()),
                 (LABEL_HOST.to_owned(), host.to_string()),
             ]),
-            egress: Some(base.mount(check)),
-            image: settings.image.clone(),
+            egress: Some(settings.egress.clone()),
+            image: image.to_owned(),
             confinement: settings.confinement.clone(),
         }
     }
 
-    /// The container that looks at its own limits: a check's, but for the arguments, a label and the mount, which has no directory yet.
-    pub fn probe(settings: &Settings, check: &CheckId) -> Self {
+    /// The container that looks at its own limits: a check's, but for the arguments, a label and
+    /// the mount.
+    pub fn probe(settings: &Settings, image: &str, check: &CheckId) -> Self {
         Self {
             argv: vec!["--probe".to_owned()],
             labels: BTreeMap::from([
@@ -187,10 +125,23 @@ impl Spec {
                 (LABEL_PROBE.to_owned(), "limits".to_owned()),
             ]),
             egress: None,
-            image: settings.image.clone(),
+            image: image.to_owned(),
             confinement: settings.confinement.clone(),
         }
     }
+}
+
+/// A check's arguments.
+fn argv(settings: &Settings, check: &CheckId, host: &Host) -> Vec<String> {
+    let egress = format!("{}/{check}", limits::EGRESS_MOUNT);
+    let extra_roots = settings.extra_roots.then(|| "--extra-roots".to_owned());
+    // `--` because no name may ever be read as an option.
+    let last = ["--".to_owned(), host.to_string()];
+    ["--egress".to_owned(), egress]
+        .into_iter()
+        .chain(extra_roots)
+        .chain(last)
+        .collect()
 }
 
 /// The labels by which all containers of an installation's checks are found, and no others.
@@ -285,30 +236,30 @@ fn covers(kind: EngineKind) -> HashMap<String, String> {
         .collect()
 }
 
-fn mount(egress: &EgressMount) -> Mount {
+/// All egress directories at once, because nothing below their root may be a mount's source: it is
+/// the gateway's, which could put a link to any directory of the machine there, and engines follow
+/// it. What a check is not told the name of, 128 bits of chance, it can't find in a directory of
+/// mode 0711.
+fn mount(egress: &EgressSource) -> Mount {
     let common = Mount {
         target: Some(limits::EGRESS_MOUNT.to_owned()),
         read_only: Some(true),
         ..Mount::default()
     };
     match egress {
-        EgressMount::Subpath { volume, directory } => Mount {
+        EgressSource::Volume(volume) => Mount {
             typ: Some(MountType::VOLUME),
             source: Some(volume.clone()),
             volume_options: Some(MountVolumeOptions {
                 no_copy: Some(true),
-                subpath: Some(directory.clone()),
                 ..MountVolumeOptions::default()
             }),
             ..common
         },
-        // A mount, not an entry of `Binds`: for those, Docker makes a directory that is not there, and a check without its socket would start.
-        // Podman makes one in either case, an empty one: the checker then ends with a fault, and the gateway sweeps it away when it starts.
-        // The propagation is the engine's own choice: `rprivate`, but Docker demands `rslave` for what lies in its own folder, as volumes do.
-        // Neither lets a mount out of the container.
-        EgressMount::Bind(path) => Mount {
+        // A mount, not an entry of `Binds`: for those, Docker makes a directory that is not there.
+        EgressSource::Directory(path) => Mount {
             typ: Some(MountType::BIND),
-            source: Some(path.clone()),
+            source: Some(path.display().to_string()),
             ..common
         },
     }

@@ -114,6 +114,11 @@ pub const SETTINGS: &[Setting] = &[
         "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces.",
     ),
     setting(
+        "admission_test_domain",
+        "false",
+        "For trials: tokens of `test.sigsum.org` and the domains below it are taken, although its secret key is public and anyone can make them; set it for the daemon and the intake alike (run, intake).",
+    ),
+    setting(
         "group_threshold",
         "10",
         "Hosts below one registered domain, 1 to 1000000, above which those that have not lived yet are held back until the operator has looked (`fedicensus groups`): few owners run more instances than that, and whoever hands names out stands in the public suffix list.",
@@ -257,7 +262,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "lab_extra_ca",
         "",
-        "Lab only: PEM file of further trust roots for the checkers (gateway).",
+        "Lab only: PEM file of further trust roots for the checkers (gateway, launcher).",
     ),
     setting(
         "lab_reserved_suffixes",

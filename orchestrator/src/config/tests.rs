@@ -117,6 +117,14 @@ fn checks_are_held_by_our_seccomp_profile_whatever_is_set() {
 }
 
 #[test]
+fn checks_trust_further_roots_in_the_lab_only() {
+    let trusted = |pairs: &[(&str, &str)]| config(pairs).unwrap().launcher_settings.extra_roots;
+    assert!(!trusted(&[]));
+    assert!(!trusted(&[("lab_allow_private", "true")]));
+    assert!(trusted(&[("lab_extra_ca", "/lab/ca.pem")]));
+}
+
+#[test]
 fn a_selinux_level_reaches_the_checks_and_is_two_categories_in_order() {
     let level = |text| {
         let settings = config(&[("selinux_level", text)])?.launcher_settings;
@@ -177,4 +185,21 @@ fn an_unknown_key_in_the_file_is_refused() {
         .expect_err("must be refused")
         .to_string();
     assert!(error.contains("`check_max` is no setting"), "{error}");
+}
+
+#[test]
+fn the_intake_takes_the_test_domain_only_when_the_setting_says_so() {
+    use token::TestDomain::{Allow, Refuse};
+    let sockets = [("text_socket", "/t"), ("intake_socket", "/i")];
+    for (value, expect) in [
+        (None, Refuse),
+        (Some("true"), Allow),
+        (Some("false"), Refuse),
+    ] {
+        let set = value.map(|value| ("admission_test_domain", value));
+        let pairs: Vec<_> = sockets.into_iter().chain(set).collect();
+        let settings = config(&pairs).unwrap().intake_settings().unwrap();
+        assert_eq!(settings.test_domain, expect, "{value:?}");
+    }
+    assert!(problem("admission_test_domain", "yes").contains("`true` or `false`"));
 }

@@ -56,7 +56,7 @@ impl Image {
         let program = Program::build()?;
         let directory = program.directory.path();
         let checker = Options::new(&[]).checker;
-        let checker = checker.as_deref().unwrap_or(tests::world::CHECKER_IMAGE);
+        let checker = checker.unwrap_or_else(tests::world::checker_image);
         // To be executed and not read, as the checker is. An archive in the archive, because an unprivileged user has no files of root's.
         archive(directory, "standin.tar", "0111", &["standin"])?;
         std::fs::write(

@@ -15,7 +15,7 @@ use tests::{EngineApi, World};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// Where a container on a network of rootless Podman's finds the machine.
 const PODMAN_WAY_TO_ITS_HOST: &str = "169.254.1.2";

@@ -14,9 +14,7 @@ use tests::{Engine, EngineApi, Found, Options, Role, Table, Usage, World, patien
 use super::standin::{Image, Program};
 use crate::containers::engine;
 
-/// The longer siege of the two: a day, or three in which one host faults, each with the time until an engine is quiet again.
-const SIEGE_MAX: Duration = Duration::from_secs(240);
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// Ordinary instances beside the attackers: enough that one of them is heard of between any two faults.
 const CROWD: u32 = 10;
@@ -296,7 +294,7 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
         .until_each(
             Duration::from_millis(500),
             "every attacker has its verdict, and all others lived meanwhile",
-            SIEGE_MAX,
+            SOON,
             |world| {
                 let mut still = Vec::new();
                 for row in &waiting {

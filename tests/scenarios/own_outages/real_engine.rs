@@ -120,7 +120,7 @@ struct Tag {
 
 impl Tag {
     fn there(&self) -> anyhow::Result<()> {
-        self.engine.tag(tests::world::CHECKER_IMAGE, &self.name)
+        self.engine.tag(&tests::world::checker_image(), &self.name)
     }
 
     fn gone(&self) -> anyhow::Result<()> {

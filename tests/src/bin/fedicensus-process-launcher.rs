@@ -20,6 +20,8 @@ async fn main() -> anyhow::Result<()> {
     let settings = launcher::Settings {
         door_socket: next("the door's socket")?,
         egress: launcher::EgressSource::Directory(next("the egress directory")?),
+        // Only labs start this launcher.
+        extra_roots: true,
         checks_max: next("how many checks")?
             .to_str()
             .context("a number")?

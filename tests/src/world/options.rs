@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The image that real engines run, and that stand-ins are laid over.
-pub const CHECKER_IMAGE: &str = "localhost/fedicensus-checker:latest";
+/// The image that real engines run, and that stand-ins are laid over: `FEDICENSUS_LAB_CHECKER`'s,
+/// or the one that a census would run.
+pub fn checker_image() -> String {
+    std::env::var_os("FEDICENSUS_LAB_CHECKER")
+        .and_then(|image| image.into_string().ok())
+        .unwrap_or_else(|| "localhost/fedicensus-checker:latest".to_owned())
+}
 
 /// What runs the checks.
 #[derive(Debug, Clone)]
@@ -68,10 +73,7 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         Engine::Process => String::from("/nonexistent"),
         Engine::Socket(socket) => socket.display().to_string(),
     };
-    let checker_image = options
-        .checker
-        .clone()
-        .unwrap_or_else(|| CHECKER_IMAGE.to_owned());
+    let checker_image = options.checker.clone().unwrap_or_else(checker_image);
     let checks_max = options
         .settings
         .iter()

@@ -18,7 +18,8 @@ use super::EgressError;
 /// Mode of a check's directory: entered by whoever knows what is in it, listed by nobody.
 const DIRECTORY_MODE: u32 = 0o711;
 
-/// Mode of the egress socket: the checker's uid differs from ours, and only its container has the directory.
+/// Mode of the egress socket: the checker's uid differs from ours. Every check has the volume, and
+/// none but this one the directory's name.
 const SOCKET_MODE: u32 = 0o666;
 
 /// Mode of the files beside it.

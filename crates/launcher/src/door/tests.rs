@@ -1,4 +1,5 @@
 mod holds;
+mod images;
 mod properties;
 
 use super::*;
@@ -57,6 +58,12 @@ async fn kind(container: &mut Container) -> Option<FaultKind> {
         Frame::Fault(fault) => Some(fault.kind),
         Frame::Stdout(_) | Frame::Stderr(_) | Frame::End(_) => None,
     }
+}
+
+/// How often the engine was probed.
+fn probes(engine: &FakeEngine) -> usize {
+    let specs = engine.specs();
+    specs.iter().filter(|spec| spec.argv == ["--probe"]).count()
 }
 
 impl Running {
@@ -453,13 +460,7 @@ async fn left_over_containers_that_can_not_be_removed_keep_no_check_from_running
 async fn the_engine_is_probed_for_several_outputs_without_end_in_a_row_and_for_none_alone() {
     let running = launcher(Script::Unended(0), |_, _| {});
     let engine = &running.launcher.shared.engine;
-    let probes = || {
-        engine
-            .calls()
-            .iter()
-            .filter(|call| **call == "image")
-            .count()
-    };
+    let probes = || probes(engine);
     let mut number = 0;
     let mut check = async |script| {
         engine.set_script(script);

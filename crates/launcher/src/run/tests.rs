@@ -2,8 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::engine::Chunk;
-use crate::spec::EgressBase;
-use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
+use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Mishap, Script};
 use protocol::{CheckId, Host};
 
 struct Ran {
@@ -16,7 +15,7 @@ struct Ran {
 fn spec(settings: &Settings) -> Spec {
     Spec::check(
         settings,
-        &EgressBase::Path("/egress-base".to_owned()),
+        IMAGE_ID,
         &CheckId::from_random(5),
         &Host::parse("a.example").unwrap(),
     )

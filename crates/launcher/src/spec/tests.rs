@@ -1,9 +1,11 @@
 use super::*;
 use serde_json::{Value, json};
 
+const IMAGE: &str = "sha256:1";
+
 const CHECK: &str = "000000000000000000000000000000ff";
 
-fn body(source: &EgressSource, kind: EngineKind, api: (usize, usize)) -> Value {
+fn body(source: &EgressSource, kind: EngineKind) -> Value {
     let settings = Settings {
         egress: source.clone(),
         confinement: Confinement {
@@ -17,22 +19,15 @@ fn body(source: &EgressSource, kind: EngineKind, api: (usize, usize)) -> Value {
         },
         ..Settings::default()
     };
-    let identity = Identity {
-        kind,
-        version: "0".to_owned(),
-        api,
-    };
-    let mountpoint = Some("/var/lib/volumes/egress/_data".to_owned());
-    let base = EgressBase::new(source, &identity, mountpoint).unwrap();
     let check = CheckId::parse(CHECK).unwrap();
-    let spec = Spec::check(&settings, &base, &check, &Host::parse("a.example").unwrap());
+    let spec = Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap());
     serde_json::to_value(create_body(&spec, kind)).unwrap()
 }
 
 fn expected(security: &Value, ulimits: &Value) -> Value {
     json!({
-        "Image": "localhost/fedicensus-checker:latest",
-        "Cmd": ["--", "a.example"],
+        "Image": IMAGE,
+        "Cmd": ["--egress", format!("/egress/{CHECK}"), "--", "a.example"],
         "Env": [],
         "Labels": {
             "org.fedicensus": "fedicensus",
@@ -63,9 +58,10 @@ fn expected(security: &Value, ulimits: &Value) -> Value {
             },
             "Mounts": [{
                 "Target": "/egress",
-                "Source": format!("/var/lib/volumes/egress/_data/{CHECK}"),
-                "Type": "bind",
+                "Source": "egress",
+                "Type": "volume",
                 "ReadOnly": true,
+                "VolumeOptions": {"NoCopy": true},
             }],
             "Privileged": false,
             "CapDrop": ["ALL"],
@@ -89,7 +85,7 @@ fn expected(security: &Value, ulimits: &Value) -> Value {
 fn docker_gets_exactly_this_container() {
     let source = EgressSource::Volume("egress".to_owned());
     assert_eq!(
-        body(&source, EngineKind::Docker, (1, 41)),
+        body(&source, EngineKind::Docker),
         expected(
             &json!([
                 "no-new-privileges:true",
@@ -124,44 +120,38 @@ fn podman_gets_exactly_this_container() {
     members.retain(|name, _| name != "Healthcheck");
     let confined = wanted["HostConfig"].as_object_mut().unwrap();
     confined.retain(|name, _| !name.starts_with("Dns"));
-    assert_eq!(body(&source, EngineKind::Podman, (1, 41)), wanted);
+    assert_eq!(body(&source, EngineKind::Podman), wanted);
 }
 
+/// Nothing below it may be named by a mount: what is there is the gateway's to choose.
 #[test]
-fn an_engine_that_can_mounts_a_part_of_the_volume() {
-    let source = EgressSource::Volume("egress".to_owned());
-    let body = body(&source, EngineKind::Docker, (1, 45));
+fn a_directory_of_the_machine_is_bound_as_it_is_set() {
+    let source = EgressSource::Directory("/srv/egress".into());
+    let body = body(&source, EngineKind::Docker);
+    let mount = &body["HostConfig"]["Mounts"][0];
     assert_eq!(
-        body["HostConfig"]["Mounts"],
-        json!([{
-            "Target": "/egress",
-            "Source": "egress",
-            "Type": "volume",
-            "ReadOnly": true,
-            "VolumeOptions": {"NoCopy": true, "Subpath": CHECK},
-        }])
+        (&mount["Type"], &mount["Source"], &mount["ReadOnly"]),
+        (&json!("bind"), &json!("/srv/egress"), &json!(true))
     );
 }
 
+/// The gateway lays the roots, so it must not be the one who says that they count.
 #[test]
-fn a_directory_of_the_machine_is_bound_by_the_check_alone() {
-    let source = EgressSource::Directory("/srv/egress/".into());
-    let body = body(&source, EngineKind::Docker, (1, 45));
-    assert_eq!(
-        body["HostConfig"]["Mounts"][0]["Source"],
-        format!("/srv/egress/{CHECK}")
-    );
-}
-
-#[test]
-fn a_volume_that_is_not_there_is_no_base() {
-    let identity = Identity {
-        kind: EngineKind::Docker,
-        version: "0".to_owned(),
-        api: (1, 45),
+fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_only() {
+    let argv = |extra_roots| {
+        let settings = Settings {
+            extra_roots,
+            ..Settings::default()
+        };
+        let check = CheckId::parse(CHECK).unwrap();
+        Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap()).argv
     };
-    let source = EgressSource::Volume("egress".to_owned());
-    assert_eq!(EgressBase::new(&source, &identity, None), None);
+    let egress = format!("/egress/{CHECK}");
+    assert_eq!(argv(false), ["--egress", &egress, "--", "a.example"]);
+    assert_eq!(
+        argv(true),
+        ["--egress", &egress, "--extra-roots", "--", "a.example"]
+    );
 }
 
 /// Else the probe would say nothing about the checks.
@@ -169,9 +159,8 @@ fn a_volume_that_is_not_there_is_no_base() {
 fn the_probe_differs_from_a_check_in_its_arguments_labels_and_mount_only() {
     let settings = Settings::default();
     let check = CheckId::parse(CHECK).unwrap();
-    let base = EgressBase::Path("/base".to_owned());
-    let of_check = Spec::check(&settings, &base, &check, &Host::parse("a.example").unwrap());
-    let of_probe = Spec::probe(&settings, &check);
+    let of_check = Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap());
+    let of_probe = Spec::probe(&settings, IMAGE, &check);
     let strip = |spec: &Spec| {
         let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
         body["Cmd"].take();

@@ -45,6 +45,9 @@ pub(crate) enum Mishap {
     Slow,
 }
 
+/// The image that is there unless a test wants others.
+pub(crate) const IMAGE_ID: &str = "sha256:1";
+
 /// The report of a container that is confined as it should be.
 pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
     let mark = format!(r#""profile_mark":{MARK}"#);
@@ -63,7 +66,10 @@ pub(crate) struct FakeEngine {
 struct State {
     script: Script,
     report: String,
-    image: bool,
+    /// Ids of the images, the last of which has the name.
+    images: Vec<&'static str>,
+    /// Images whose probe finds that their program can be read.
+    readable: Vec<&'static str>,
     volume: bool,
     calls: Vec<&'static str>,
     mishaps: HashMap<usize, Mishap>,
@@ -82,7 +88,8 @@ impl Default for State {
         Self {
             script: Script::Print(0),
             report: REPORT.to_owned(),
-            image: true,
+            images: vec![IMAGE_ID],
+            readable: Vec::new(),
             volume: true,
             calls: Vec::new(),
             mishaps: HashMap::new(),
@@ -97,11 +104,22 @@ impl Default for State {
     }
 }
 
+impl State {
+    fn image_id(&self, image: &str) -> Option<String> {
+        let found = match self.images.iter().find(|id| **id == image) {
+            None if !image.starts_with("sha256:") => self.images.last(),
+            by_id => by_id,
+        };
+        found.map(|id| (*id).to_owned())
+    }
+}
+
 #[derive(Debug)]
 struct Fake {
     labels: HashMap<String, String>,
     script: Script,
     probe: bool,
+    readable: bool,
     ended: watch::Sender<Option<i64>>,
     stream: Weak<()>,
 }
@@ -130,7 +148,17 @@ impl FakeEngine {
     }
 
     pub(crate) fn set_image(&self, present: bool) {
-        self.state().image = present;
+        self.set_images(if present { &[IMAGE_ID] } else { &[] });
+    }
+
+    /// The images that there are by their ids; the last one has the name.
+    pub(crate) fn set_images(&self, ids: &[&'static str]) {
+        self.state().images = ids.to_vec();
+    }
+
+    /// The images whose program can be read.
+    pub(crate) fn set_readable(&self, ids: &[&'static str]) {
+        self.state().readable = ids.to_vec();
     }
 
     pub(crate) fn set_volume(&self, present: bool) {
@@ -183,6 +211,7 @@ impl FakeEngine {
             labels,
             script: Script::Silent,
             probe: false,
+            readable: false,
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -242,32 +271,32 @@ impl Engine for FakeEngine {
         })
     }
 
-    async fn image_present(&self, _image: &str) -> Result<bool, EngineError> {
+    async fn image_id(&self, image: &str) -> Result<Option<String>, EngineError> {
         self.call("image").await?;
-        Ok(self.state().image)
+        Ok(self.state().image_id(image))
     }
 
-    async fn volume_mountpoint(&self, volume: &str) -> Result<Option<String>, EngineError> {
+    async fn volume_present(&self, _volume: &str) -> Result<bool, EngineError> {
         self.call("volume").await?;
-        let present = self.state().volume;
-        Ok(present.then(|| format!("/volumes/{volume}/_data")))
+        Ok(self.state().volume)
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
         self.call("create").await?;
         let mut state = self.state();
-        if !state.image {
+        let Some(image) = state.image_id(&spec.image) else {
             return Err(EngineError::Refused {
                 call: "create",
                 source: "no such image".into(),
             });
-        }
+        };
         state.made = state.made.saturating_add(1);
         let name = format!("c{}", state.made);
         let fake = Fake {
             labels: spec.labels.clone().into_iter().collect(),
             script: state.script,
             probe: spec.labels.contains_key(LABEL_PROBE),
+            readable: state.readable.contains(&image.as_str()),
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -279,12 +308,18 @@ impl Engine for FakeEngine {
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
         self.call("attach").await?;
         let held = Arc::new(());
-        let report = Bytes::from(self.state().report.clone());
+        let report = self.state().report.clone();
         let flooded = Arc::clone(&self.state().flooded_chunks);
-        let (script, probe) = self.with(id, |fake| {
+        let (script, probe, readable) = self.with(id, |fake| {
             fake.stream = Arc::downgrade(&held);
-            (fake.script, fake.probe)
+            (fake.script, fake.probe, fake.readable)
         })?;
+        let memory = r#""writable":["/proc/self/mem"]"#;
+        let report = Bytes::from(if readable {
+            report.replacen(r#""writable":[]"#, memory, 1)
+        } else {
+            report
+        });
         let greeting = [
             Ok(Chunk::Stdout(Bytes::from_static(b"out"))),
             Ok(Chunk::Stderr(Bytes::from_static(b"err"))),

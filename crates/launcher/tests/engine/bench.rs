@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
-    BuildImageOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
-    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptions,
-    StartContainerOptions,
+    BuildImageOptionsBuilder, CreateContainerOptions, RemoveImageOptionsBuilder,
+    RemoveVolumeOptions, StartContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
@@ -29,6 +28,12 @@ pub(crate) static IMAGE: LazyLock<String> =
 /// The same with a program that everybody may read, as images commonly have.
 pub(crate) static READABLE_IMAGE: LazyLock<String> =
     LazyLock::new(|| format!("localhost/fedicensus-test-readable:{}", std::process::id()));
+
+/// A name that moves from one image to another.
+pub(crate) static MOVING_IMAGE: LazyLock<String> =
+    LazyLock::new(|| format!("{MOVING_REPOSITORY}:{}", std::process::id()));
+
+pub(crate) const MOVING_REPOSITORY: &str = "localhost/fedicensus-test-moving";
 
 pub(crate) static VOLUME: LazyLock<String> =
     LazyLock::new(|| format!("fedicensus-test-egress-{}", std::process::id()));
@@ -52,6 +57,10 @@ pub(crate) struct Bench {
     /// How long the engine takes for a container that ends at once, by which its speed is known.
     pub(crate) hello: Duration,
 }
+
+/// Longest wait for what an idle machine does within seconds: it only ends a test that has failed,
+/// and says nothing about speed.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A limit, multiplied by the whole number that `FEDICENSUS_TEST_PATIENCE` says, as for an emulated machine: for waits that only end a test which
 /// has failed anyway, and for nothing that is promised.
@@ -234,10 +243,7 @@ impl Bench {
     pub(crate) async fn until_gone(&self, labels: &[&str]) {
         let start = Instant::now();
         while !self.containers(labels).await.is_empty() {
-            assert!(
-                start.elapsed() < patient(Duration::from_secs(20)),
-                "{labels:?} stay"
-            );
+            assert!(start.elapsed() < patient(PATIENCE), "{labels:?} stay");
             tokio::time::sleep(patient(Duration::from_millis(50))).await;
         }
     }
@@ -266,22 +272,20 @@ impl Bench {
     }
 
     pub(crate) async fn clean_up(&self) {
-        for id in self.containers(&["org.fedicensus"]).await {
-            let options = None::<InspectContainerOptions>;
-            let found = self.docker.inspect_container(&id, options).await;
-            let image = found.ok().and_then(|found| found.config?.image);
-            if image.as_deref() == Some(IMAGE.as_str()) {
-                let force = RemoveContainerOptionsBuilder::default().force(true).build();
-                self.docker.remove_container(&id, Some(force)).await.ok();
+        let ours = installation("");
+        let labels = ["org.fedicensus".to_owned()];
+        for found in self.engine.list(&labels).await.unwrap() {
+            if found.labels["org.fedicensus"].starts_with(&ours) {
+                self.engine.remove(&found.id).await.ok();
             }
         }
         let options = None::<RemoveVolumeOptions>;
         self.docker.remove_volume(&VOLUME, options).await.ok();
-        for image in [&*READABLE_IMAGE, &*IMAGE] {
+        for image in [&*MOVING_IMAGE, &*READABLE_IMAGE, &*IMAGE] {
             let force = RemoveImageOptionsBuilder::default().force(true).build();
             let removed = self.docker.remove_image(image, Some(force), None).await;
-            // The first is made by a test that others may have kept from running.
-            assert!(removed.is_ok() || image == &*READABLE_IMAGE, "{removed:?}");
+            // The others are made by tests that may not have run.
+            assert!(removed.is_ok() || image != &*IMAGE, "{removed:?}");
         }
     }
 }
@@ -303,7 +307,7 @@ impl Running {
     /// Waits until the launcher knows what it thinks of the engine: on a slow one, its first probe takes longer than it lets a check wait for.
     async fn until_known(&self) {
         let start = Instant::now();
-        while start.elapsed() < patient(Duration::from_secs(20)) {
+        while start.elapsed() < patient(PATIENCE) {
             let trouble = self.client.status().await.unwrap().trouble;
             if !trouble.is_some_and(|trouble| trouble.contains("still being looked for")) {
                 break;

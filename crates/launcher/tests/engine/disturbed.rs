@@ -10,16 +10,13 @@ use launcher::wire::FaultKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::bench::{Bench, Running, of_installation, patient};
+use crate::bench::{Bench, PATIENCE, Running, of_installation, patient};
 
 /// Calls of the launcher have a connection each, so a launch has six.
 const SWEPT: [usize; 6] = [2, 3, 4, 5, 6, 7];
 
 /// Checks at once.
 const PLACES: usize = 4;
-
-/// Longest that a sound engine may take to have everything in order again.
-const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy)]
 enum Disturbance {
@@ -124,10 +121,7 @@ async fn until_all_places_work(running: &Running, name: &str) {
         if reports.iter().all(|report| report.fault.is_none()) {
             return;
         }
-        assert!(
-            start.elapsed() < patient(RECOVERY_MAX),
-            "{name}: {reports:?}"
-        );
+        assert!(start.elapsed() < patient(PATIENCE), "{name}: {reports:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

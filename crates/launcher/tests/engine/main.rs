@@ -7,4 +7,6 @@ mod bench;
 #[cfg(test)]
 mod disturbed;
 #[cfg(test)]
+mod images;
+#[cfg(test)]
 mod stories;

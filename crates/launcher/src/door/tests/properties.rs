@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use crate::engine::EngineKind;
-use crate::spec::{EgressBase, create_body};
-use crate::tests::fake_engine::{FakeEngine, Script};
+use crate::spec::create_body;
+use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
 
 /// What a request came to.
 struct Came {
@@ -14,11 +14,6 @@ struct Came {
     /// Those of checks: the probe's is left out.
     specs: Vec<Spec>,
     creates: usize,
-}
-
-/// Where the engine of these tests has its volume.
-fn base() -> EgressBase {
-    EgressBase::Path("/volumes/fedicensus_egress/_data".to_owned())
 }
 
 /// Sends this to a launcher that is ready.
@@ -55,13 +50,12 @@ fn send(line: &[u8]) -> Came {
     })
 }
 
-/// Puts a check's three words into a body made for other ones: nothing else may differ.
+/// Puts a check's four words into a body made for other ones: nothing else may differ.
 fn with_words(mut body: Value, check: &str, host: &str) -> Value {
-    *body.pointer_mut("/Cmd/1").unwrap() = json!(host);
+    *body.pointer_mut("/Cmd/1").unwrap() = json!(format!("/egress/{check}"));
+    *body.pointer_mut("/Cmd/3").unwrap() = json!(host);
     *body.pointer_mut("/Labels/org.fedicensus.check").unwrap() = json!(check);
     *body.pointer_mut("/Labels/org.fedicensus.host").unwrap() = json!(host);
-    let source = format!("/volumes/fedicensus_egress/_data/{check}");
-    *body.pointer_mut("/HostConfig/Mounts/0/Source").unwrap() = json!(source);
     body
 }
 
@@ -100,16 +94,17 @@ fn is_narrow(line: &[u8]) -> Result<(), TestCaseError> {
     let check = CheckId::parse(check.as_str().unwrap()).unwrap();
     let host = Host::parse(host.as_str().unwrap()).unwrap();
     let settings = Settings::default();
-    prop_assert_eq!(spec, &Spec::check(&settings, &base(), &check, &host));
+    prop_assert_eq!(spec, &Spec::check(&settings, IMAGE_ID, &check, &host));
     let other = Spec::check(
         &settings,
-        &base(),
+        IMAGE_ID,
         &CheckId::from_random(0),
         &Host::parse("other.example").unwrap(),
     );
     let expect = with_words(body(&other), check.as_str(), host.as_str());
     prop_assert_eq!(body(spec), expect);
-    prop_assert_eq!(&spec.argv, &["--".to_owned(), host.to_string()]);
+    let egress = format!("/egress/{check}");
+    prop_assert_eq!(&spec.argv, &["--egress", &egress, "--", host.as_str()]);
     Ok(())
 }
 
