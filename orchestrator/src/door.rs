@@ -34,7 +34,7 @@ use self::batch::Asking;
 use crate::policy::{Files, TermsError};
 
 pub use self::retry::keep;
-pub use self::shown::Shown;
+pub use self::shown::{Shown, TEST_DOMAIN_WARNING};
 pub use self::submitted::Submitted;
 
 /// Names decided on at once, which is one transaction at most: the more they are, the longer a verdict that comes meanwhile waits.

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::intake::wire::{self, Answer, Request, Standing, Vouched};
+use ::intake::wire::{self, Answer, Request, Vouched};
 use admission::KeyHash;
-use census::state::{OptedOutBy, ParkedWhy, State};
+use census::state::{OptedOutBy, ParkedWhy, Record, State};
 use protocol::Host;
 use store::{OptIn, OptOut, Reader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use self::proofs::ReadsProofs;
+use self::proofs::{ReadsProofs, Seen};
 use self::strangers::Strangers;
 use crate::control::{self, By, Handler};
 use crate::door::Submitted;
@@ -124,8 +124,8 @@ impl IntakeHandler {
     }
 
     async fn submit(&self, host: Host, vouched: Option<Vouched>) -> Result<Answer, String> {
-        if let Some(state) = self.found(&host).await? {
-            return Ok(stands(&state));
+        if self.found(&host).await?.is_some() {
+            return Ok(Answer::Known {});
         }
         let host = match self.handler.admit(&host) {
             Ok(host) => host,
@@ -146,7 +146,7 @@ impl IntakeHandler {
         let by = vouched.map(|by| (KeyHash(by.key_hash.0), &by.domain));
         Ok(match self.handler.submit(host, by).await? {
             Submitted::New => Answer::Accepted {},
-            Submitted::Known => return self.state(host).await,
+            Submitted::Known => Answer::Known {},
             Submitted::Refused(refusal) => Answer::Refused {
                 why: refusal.to_string(),
             },
@@ -161,7 +161,7 @@ impl IntakeHandler {
     }
 
     async fn opt_out(&self, host: Host) -> Result<Answer, String> {
-        let refused = match self.found(&host).await? {
+        let refused = match self.found(&host).await?.map(|record| record.state) {
             // Else whoever opts out and in again has taken the moderator's hold off.
             Some(State::Parked {
                 why: ParkedWhy::Moderator,
@@ -181,8 +181,8 @@ impl IntakeHandler {
                 words: "opted out: off the list at its next edition, and not asked from now on"
                     .to_owned(),
             },
-            OptOut::Stands { .. } => Answer::Stands {
-                standing: Standing::OptedOut,
+            OptOut::Stands { .. } => Answer::Done {
+                words: "opted out already: it is not listed and not asked".to_owned(),
             },
         })
     }
@@ -219,7 +219,8 @@ impl IntakeHandler {
                     OptedOutBy::Owner => "another owner of this host took it out".to_owned(),
                 },
             },
-            OptIn::NotOptedOut | OptIn::Unknown => return self.state(&host).await,
+            OptIn::NotOptedOut => Answer::Known {},
+            OptIn::Unknown => Answer::Unknown {},
         })
     }
 
@@ -229,25 +230,28 @@ impl IntakeHandler {
             Ok(host) => host,
             Err(refusal) => return Ok(not_admitted(&refusal)),
         };
-        if let Err(refusal) = self.handler.denies(&host) {
+        if self.handler.denies(&host).is_err() || !self.handler.may_be_asked(&host).await? {
+            // One answer for all of these: anybody may ask.
             return Ok(Answer::NoProof {
-                why: format!("this census does not ask for it: {refusal}"),
+                why: "this census does not ask this host for anything".to_owned(),
             });
         }
-        if !self.handler.may_be_asked(&host).await? {
-            return Ok(Answer::NoProof {
-                why: "this host opted out or is held, and is not asked for anything".to_owned(),
-            });
-        }
-        Ok(self.proofs.read(&host).await)
+        let was_alive = self
+            .found(&host)
+            .await?
+            .is_some_and(|record| record.last_alive.is_some());
+        let seen = if was_alive { Seen::Alive } else { Seen::Never };
+        Ok(self.proofs.read(&host, seen).await)
     }
 
     async fn state(&self, host: &Host) -> Result<Answer, String> {
-        let found = self.found(host).await?;
-        Ok(found.map_or(Answer::Unknown {}, |state| stands(&state)))
+        Ok(match self.found(host).await? {
+            Some(_) => Answer::Known {},
+            None => Answer::Unknown {},
+        })
     }
 
-    async fn found(&self, host: &Host) -> Result<Option<State>, String> {
+    async fn found(&self, host: &Host) -> Result<Option<Record>, String> {
         let (reader, host) = (self.reader.clone(), host.clone());
         let looking = tokio::task::spawn_blocking(move || {
             let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +261,7 @@ impl IntakeHandler {
             .await
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
-        Ok(stored.map(|stored| stored.record.state))
+        Ok(stored.map(|stored| stored.record))
     }
 }
 
@@ -265,18 +269,4 @@ fn not_admitted(refusal: &admission::Refusal) -> Answer {
     Answer::NotAdmitted {
         why: refusal.to_string(),
     }
-}
-
-fn stands(state: &State) -> Answer {
-    let standing = match state {
-        State::Discovered => Standing::Waiting,
-        State::Alive
-        | State::Dying { .. }
-        | State::Dead
-        | State::Moving { .. }
-        | State::Moved { .. } => Standing::Known,
-        State::OptedOut { .. } => Standing::OptedOut,
-        State::Parked { .. } => Standing::Held,
-    };
-    Answer::Stands { standing }
 }

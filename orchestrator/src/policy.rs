@@ -44,6 +44,8 @@ pub struct Files {
     pub reserved: Reserved,
     /// Settings that are no files.
     pub limits: Limits,
+    /// Whether the rules decide on `test.sigsum.org` as on any domain.
+    pub test_domain: TestDomain,
 }
 
 /// Where the census's own list of public suffixes is: in the operator's file, else in the one that was read as a source, else built in.
@@ -152,7 +154,7 @@ impl Files {
             (None, Reserved::Refuse) => built_in(DEFAULT_RULES)?,
             (None, Reserved::AllowInLab) => built_in(LAB_RULES)?,
         };
-        with_suffixes(rules, None, TestDomain::Refuse, || {
+        with_suffixes(rules, None, self.test_domain, || {
             Ok(self.suffix_list.list()?)
         })
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
 
 use crate::daemon::{LiveState, Pace};
+use crate::door::TEST_DOMAIN_WARNING;
 use crate::explain::rfc3339;
 use crate::source::keep::pause_words;
 
@@ -252,6 +253,9 @@ fn daemon_lines(daemon: &LiveState) -> Vec<String> {
     lines.push(format!("pace       {}", pace_words(&daemon.pace)));
     if let Some(admission) = &daemon.admission {
         lines.push(format!("admission  {}", admission.text()));
+        if admission.takes_test_domain {
+            lines.push(format!("WARNING    {TEST_DOMAIN_WARNING}"));
+        }
     }
     if let Some((what, since)) = &daemon.outage {
         lines.push(format!(
@@ -399,5 +403,18 @@ gateway    IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and 
         assert_eq!(nobody["failures"], 37);
         assert_eq!(nobody["most_often"][0][0], "tls");
         assert_eq!(nobody["scope"], "anywhere");
+    }
+
+    #[test]
+    fn status_warns_while_the_test_domain_is_taken() {
+        let mut status = silent();
+        status.daemon.as_mut().unwrap().admission = Some(Box::default());
+        let warns = |status: &Status| status.text(Path::new("/data")).contains("\nWARNING ");
+        assert!(!warns(&status));
+        let admission = status.daemon.as_mut().unwrap().admission.as_mut();
+        admission.unwrap().takes_test_domain = true;
+        assert!(warns(&status));
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["daemon"]["admission"]["takes_test_domain"], true);
     }
 }

@@ -21,6 +21,7 @@ pub mod serve;
 mod routes;
 
 pub mod clients;
+pub mod one_client;
 mod token_header;
 
 mod daemon;

@@ -1,8 +1,11 @@
 //! How a host proves, without a token, that it wants something: it says so in a place that only its owner can write.
 //!
-//! In: a host and what is wanted of the census. Out: whether the host says the same. The words are `fedicensus-proof=submit`, `=opt-out` and
-//! `=opt-in`. What is published so is public and stays, and anybody may point the census to it: it is no secret but the owner's standing wish. So a
-//! place that says two different things says nothing, and the wish that stands there now is the one that counts.
+//! In: a host and what is wanted of the census. Out: whether the host says the same. The words are
+//! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. What is published so is public and stays,
+//! and anybody may point the census to it: it is no secret but the owner's standing wish. So a
+//! place that says two different things says nothing, and the wish that stands there now is the one
+//! that counts. No place takes an opt-out back, since an old wish would undo a later opt-out:
+//! `opt-in` there only ends an opt-out that stood there.
 //!
 //! A place is a [`ProofSource`]. TXT records at `_fedicensus.HOST` are one ([`TxtProof`]). A file at [`FILE_PATH`] is another ([`FileProof`]), of the
 //! same words, a line each: it takes a visit to the host to read it, so it is asked only where DNS is silent. Where DNS has another wish, that one
@@ -45,8 +48,6 @@ pub enum Proof {
     Missing(String),
     /// It says something else, which goes for all places after it; what to do there, as a part of a sentence.
     Against(String),
-    /// Nobody can say so there; why, as a part of a sentence.
-    NotHere(String),
 }
 
 /// What a [`ProofSource`] gives.
@@ -125,13 +126,11 @@ pub fn wish<'a>(records: impl Iterator<Item = &'a str>) -> Result<Option<Purpose
 /// It says so nowhere: 403, with what to publish. When one of the places could not be looked at, that one's problem.
 pub async fn require(sources: &[Box<dyn ProofSource>], wanted: &Wanted) -> Result<(), Problem> {
     let mut missing = Vec::new();
-    let mut never = Vec::new();
     let mut unknown = None;
     for source in sources {
         match source.look(wanted).await {
             Ok(Proof::Given) => return Ok(()),
             Ok(Proof::Missing(what)) => missing.push(what),
-            Ok(Proof::NotHere(why)) => never.push(why),
             Ok(Proof::Against(what)) => {
                 missing.push(what);
                 break;
@@ -143,13 +142,9 @@ pub async fn require(sources: &[Box<dyn ProofSource>], wanted: &Wanted) -> Resul
         Problem::forbidden(
             "no_proof",
             format!(
-                "nothing shows that {} wants this: send a token, or {}{}",
+                "nothing shows that {} wants this: send a token, or {}",
                 wanted.host,
-                missing.join(", or "),
-                never
-                    .iter()
-                    .map(|why| format!("; {why}"))
-                    .collect::<String>()
+                missing.join(", or ")
             ),
         )
     }))
@@ -235,9 +230,6 @@ mod tests {
         assert_eq!(status(&[down, no]).await, Some(503));
         assert_eq!(status(&[down, yes]).await, None);
         assert_eq!(status(&[]).await, Some(403));
-        let never = || Says(Ok(Proof::NotHere("nobody listens".to_owned())));
-        assert_eq!(status(&[no, never]).await, Some(403));
-        assert_eq!(status(&[never, yes]).await, None);
         let against = || Says(Ok(Proof::Against("replace it".to_owned())));
         assert_eq!(status(&[against, yes]).await, Some(403), "a former wish");
         assert_eq!(status(&[down, against]).await, Some(503));

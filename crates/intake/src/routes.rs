@@ -3,7 +3,7 @@
 //! | request | body | |
 //! |---|---|---|
 //! | `POST /submit` | `{"host":"social.example"}` | let a host in |
-//! | `GET /submit/HOST` | | where a host stands |
+//! | `GET /submit/HOST` | | whether the census knows a host |
 //! | `POST /opt-out` | `{"host":"social.example","undo":false}` | leave a host alone; with `undo`, take that back |
 //! | `GET /health` | | whether this part serves; asks nobody |
 //!
@@ -26,12 +26,13 @@ use token::{Purpose, UnixSeconds};
 
 use crate::clients::{Client, Clients};
 use crate::daemon;
+use crate::one_client::{News, OneClient, RUN_MIN};
 use crate::problem::Problem;
 use crate::proof::{self, ProofSource, Wanted};
 use crate::settings::{ClientFrom, Settings};
 use crate::texts::Texts;
 use crate::token_header::{Occasion, token_of};
-use crate::wire::{self, Answer, Census, HashInHex, Standing, Vouched};
+use crate::wire::{self, Answer, Census, HashInHex, Vouched};
 
 /// Largest body in bytes: a name of 1012 bytes, as U-labels, with each of them escaped, would be larger, but nobody writes that.
 pub(crate) const BODY_BYTES_MAX: usize = 4096;
@@ -44,6 +45,12 @@ pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
 
 /// `GET`s of one client in an hour: one a minute, and some more. They cost the daemon a look at its database.
 pub(crate) const GETS_PER_HOUR: usize = 100;
+
+/// The state of a host that was let in and not looked at.
+const WAITING: &str = "waiting";
+
+/// The one answer about every known host, listed or not.
+const KNOWN_WORDS: &str = "the census knows this host";
 
 /// What time it is. Only a role reads a clock.
 pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
@@ -60,6 +67,7 @@ pub(crate) struct Shared {
     proofs: Vec<Box<dyn ProofSource>>,
     posts: Mutex<Clients>,
     gets: Mutex<Clients>,
+    one_client: Mutex<OneClient>,
     now: Now,
 }
 
@@ -77,6 +85,7 @@ impl Shared {
             proofs,
             posts: Mutex::new(Clients::new(settings.posts_per_hour, CLIENT_WINDOW)),
             gets: Mutex::new(Clients::new(GETS_PER_HOUR, CLIENT_WINDOW)),
+            one_client: Mutex::default(),
             now,
             settings,
         }
@@ -137,10 +146,8 @@ async fn submit(
     Extension(peer): Extension<Peer>,
     request: Request,
 ) -> Result<Response, Problem> {
-    charge(
-        &shared.posts,
-        client_of(&shared.settings.client, peer, request.headers()),
-    )?;
+    require_json(request.headers())?;
+    charge(&shared, &shared.posts, peer, request.headers())?;
     let (head, body) = request.into_parts();
     let host = host_of(&read_body::<Submission>(body).await?.host)?;
     let occasion = Occasion {
@@ -149,7 +156,7 @@ async fn submit(
         now: (shared.now)(),
         log_key: shared.settings.log_key,
     };
-    let vouched = match token_of(&head.headers)? {
+    let vouched = match token_of(&head.headers, shared.settings.test_domain)? {
         Some(token) => {
             let submitter = token.verify(occasion, &shared.texts).await?;
             Some(Vouched {
@@ -160,8 +167,8 @@ async fn submit(
         None => {
             // A known name is free: nobody has to prove anything to be told so.
             let request = wire::Request::SubmissionState { host: host.clone() };
-            if let Answer::Stands { standing } = ask(&shared, &request).await? {
-                return Ok(stands(&host, standing));
+            if let Answer::Known {} = ask(&shared, &request).await? {
+                return Ok(known(&host, KNOWN_WORDS));
             }
             require_proof(&shared, &host, Purpose::Submit).await?;
             None
@@ -180,10 +187,7 @@ async fn state(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    charge(
-        &shared.gets,
-        client_of(&shared.settings.client, peer, &headers),
-    )?;
+    charge(&shared, &shared.gets, peer, &headers)?;
     let host = host_of(&name)?;
     let request = wire::Request::SubmissionState { host: host.clone() };
     reply(&host, Purpose::Submit, ask(&shared, &request).await?)
@@ -202,10 +206,8 @@ async fn opt_out(
     Extension(peer): Extension<Peer>,
     request: Request,
 ) -> Result<Response, Problem> {
-    charge(
-        &shared.posts,
-        client_of(&shared.settings.client, peer, request.headers()),
-    )?;
+    require_json(request.headers())?;
+    charge(&shared, &shared.posts, peer, request.headers())?;
     let (head, body) = request.into_parts();
     let OptOut { host, undo } = read_body(body).await?;
     let host = host_of(&host)?;
@@ -220,9 +222,15 @@ async fn opt_out(
         now: (shared.now)(),
         log_key: shared.settings.log_key,
     };
-    match token_of(&head.headers)? {
+    match token_of(&head.headers, shared.settings.test_domain)? {
         Some(token) => {
             token.verify(occasion, &shared.texts).await?;
+        }
+        // How an opt-out was made is not kept, and a record or a file from an earlier time would
+        // let a stranger undo one that was signed or spoken.
+        None if undo => {
+            let words = "only a token takes an opt-out back: send one, or write to the operator";
+            return Err(Problem::forbidden("no_proof", words));
         }
         None => require_proof(&shared, &host, purpose).await?,
     }
@@ -257,8 +265,26 @@ fn client_of(from: &ClientFrom, Peer(peer): Peer, headers: &HeaderMap) -> Client
     address.map_or(Client::Unknown, Client::at)
 }
 
-fn charge(clients: &Mutex<Clients>, client: Client) -> Result<(), Problem> {
+fn charge(
+    shared: &Shared,
+    clients: &Mutex<Clients>,
+    peer: Peer,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    let client = client_of(&shared.settings.client, peer, headers);
     let now = tokio::time::Instant::now().into_std();
+    let news = shared
+        .one_client
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .note(client, now);
+    match news {
+        Some(News::OneClient) => tracing::warn!(
+            "the last {RUN_MIN} requests came from one address: behind a TLS terminator, all clients share one limit until the terminator and nginx pass their addresses on, as docs/submissions.md describes"
+        ),
+        Some(News::Over) => tracing::info!("requests come from several addresses again"),
+        None => {}
+    }
     clients
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -267,6 +293,22 @@ fn charge(clients: &Mutex<Clients>, client: Client) -> Result<(), Problem> {
             let words = "too many requests from where this one came from: try again later";
             Problem::too_soon("too_many_requests", words, wait)
         })
+}
+
+/// Refuses a body that is not said to be JSON, before the client is charged: a page of another site
+/// can have its readers' browsers send a text, and would use up their limit.
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let kind = match (kinds.next(), kinds.next()) {
+        (Some(one), None) => one.to_str().ok().and_then(|text| text.split(';').next()),
+        (None | Some(_), _) => None,
+    };
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    let words = "send the header `Content-Type: application/json`";
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Err(Problem::other(status, "not_json", words))
 }
 
 async fn read_body<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
@@ -304,11 +346,11 @@ async fn ask(shared: &Shared, request: &wire::Request) -> Result<Answer, Problem
     daemon::ask(&shared.census, request).await
 }
 
-fn stands(host: &Host, standing: Standing) -> Response {
+fn known(host: &Host, words: &str) -> Response {
     Said {
         host,
-        state: standing.as_str(),
-        words: standing.words(),
+        state: "known",
+        words,
     }
     .with(StatusCode::OK)
 }
@@ -318,19 +360,27 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
     match answer {
         Answer::Accepted {} => Ok(Said {
             host,
-            state: Standing::Waiting.as_str(),
+            state: WAITING,
             words: "accepted: the census will look at this host soon",
         }
         .with(StatusCode::ACCEPTED)),
-        Answer::Stands { standing } => Ok(stands(host, standing)),
+        Answer::Known {} => Ok(known(
+            host,
+            match purpose {
+                Purpose::Submit => KNOWN_WORDS,
+                Purpose::OptOut | Purpose::OptIn => {
+                    "nothing to take back: this host has not opted out"
+                }
+            },
+        )),
         Answer::Done { words } => {
-            let standing = match purpose {
-                Purpose::OptOut => Standing::OptedOut,
-                Purpose::Submit | Purpose::OptIn => Standing::Waiting,
+            let state = match purpose {
+                Purpose::OptOut => "opted_out",
+                Purpose::Submit | Purpose::OptIn => WAITING,
             };
             Ok(Said {
                 host,
-                state: standing.as_str(),
+                state,
                 words: &words,
             }
             .with(StatusCode::OK))

@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use thiserror::Error;
+use token::TestDomain;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
@@ -80,6 +81,11 @@ pub async fn serve(
     now: Now,
     shutdown: CancellationToken,
 ) -> Result<(), IntakeError> {
+    if settings.test_domain == TestDomain::Allow {
+        tracing::warn!(
+            "tokens of `test.sigsum.org` are taken and anyone can make them: set `admission_test_domain` to false and restart"
+        );
+    }
     let listen = settings.listen.clone();
     let listener = bind(&listen).await?;
     let texts = Texts::new(GatewayClient::new(settings.text_socket.clone()), names);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use token::LogKey;
+use token::{LogKey, TestDomain};
 
 /// All that can be set.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Settings {
     pub posts_per_hour: usize,
     /// The key that Sigsum's tokens sign in a log's place; without one they are not taken.
     pub log_key: Option<LogKey>,
+    /// Whether tokens of `test.sigsum.org`, whose secret key is public, are taken.
+    pub test_domain: TestDomain,
 }
 
 /// Where requests come in.

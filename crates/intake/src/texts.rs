@@ -16,6 +16,10 @@ use crate::problem::Problem;
 /// When to ask again after DNS failed, or the gateway did.
 pub const RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// The longest wait between two look-ups for one request: what the gateway leaves between two names
+/// of a domain.
+pub const WAIT_MAX: Duration = Duration::from_secs(10);
+
 /// The way to DNS.
 #[derive(Debug, Clone)]
 pub struct Texts {
@@ -35,38 +39,74 @@ pub enum Found {
     Failed(Failure),
 }
 
+/// What the gateway does with a request for texts.
+enum Asked {
+    Answered(Found),
+    TooSoon(Duration),
+}
+
 impl Texts {
     /// Asks at the gateway's socket for texts.
     pub fn new(gateway: GatewayClient, names: Arc<Names>) -> Self {
         Self { gateway, names }
     }
 
-    /// The records at `name`, a whole one, which lies below `domain`.
+    /// The records at `name`, a whole one, which lies below `domain`. The resolver is asked for no
+    /// name below a domain that the census does not admit: it may be one of the operator's own
+    /// network.
     ///
     /// # Errors
-    /// When it is not to be known now.
+    /// The domain is not admitted, or the answer is not to be known now.
     pub async fn at(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
+        match self.ask(name, domain).await? {
+            Asked::Answered(found) => Ok(found),
+            Asked::TooSoon(wait) => Err(too_soon(wait)),
+        }
+    }
+
+    /// As [`Texts::at`], for the second look-up of a request: the gateway's pause after the first
+    /// one is waited for.
+    ///
+    /// # Errors
+    /// As [`Texts::at`].
+    pub async fn at_after_another(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
+        match self.ask(name, domain).await? {
+            Asked::Answered(found) => Ok(found),
+            Asked::TooSoon(wait) if wait > WAIT_MAX => Err(too_soon(wait)),
+            Asked::TooSoon(wait) => {
+                tokio::time::sleep(wait).await;
+                self.at(name, domain).await
+            }
+        }
+    }
+
+    async fn ask(&self, name: &str, domain: &Host) -> Result<Asked, Problem> {
+        if let Err(refusal) = self.names.admit_host(domain.clone()) {
+            let words = format!("{domain} is not looked up: {refusal}");
+            return Err(Problem::bad("not_admitted", words));
+        }
         // A proof's name may be too long: then there is nothing to be published at it.
         let Ok(name) = TextName::parse(name) else {
-            return Ok(Found::None(NotFound::NoSuchName));
+            return Ok(Asked::Answered(Found::None(NotFound::NoSuchName)));
         };
-        let group = self.names.registered_domain(domain);
+        let group = self.registered_domain(domain);
         match self.gateway.texts(name, group).await {
-            Ok(Looked::Answered(texts)) => Ok(found(texts)),
+            Ok(Looked::Answered(texts)) => Ok(Asked::Answered(found(texts))),
             Ok(Looked::Deferred {
                 why: Deferral::Dns, ..
             }) => Err(dns_is_down("this census can't ask DNS now")),
-            Ok(Looked::Deferred { retry_after, .. }) => Err(Problem::too_soon(
-                "looked_up_lately",
-                "names of this domain were looked up a moment ago: try again a little later",
-                retry_after,
-            )),
+            Ok(Looked::Deferred { retry_after, .. }) => Ok(Asked::TooSoon(retry_after)),
             Ok(Looked::Offline) => Err(dns_is_down("this census has no network now")),
             Err(error) => {
                 tracing::error!(%error, "the gateway can't be asked for texts");
                 Err(dns_is_down("this census can't ask DNS now"))
             }
         }
+    }
+
+    /// The public suffix of a host and one label more.
+    pub fn registered_domain(&self, host: &Host) -> String {
+        self.names.registered_domain(host)
     }
 
     /// The records that hold a domain's keys, by as many look-ups as the token's form needs.
@@ -99,6 +139,11 @@ impl Texts {
             }
         }
     }
+}
+
+fn too_soon(wait: Duration) -> Problem {
+    let words = "names of this domain were looked up a moment ago: try again a little later";
+    Problem::too_soon("looked_up_lately", words, wait)
 }
 
 /// 503 for what DNS does not tell now.

@@ -1,16 +1,21 @@
 //! Tokens in a request's headers, and what they are good for.
 //!
-//! In: headers, what is wanted, and the moment. Out: who vouches. Refused before DNS is asked: what is no token, both forms at once, a token that is
-//! not for this; then what none of the domain's keys has signed.
+//! In: headers, what is wanted, and the moment. Out: who vouches. Refused before DNS is asked: what
+//! is no token, both forms at once, a token that is not for this, an owner's decision by a public
+//! suffix; then what none of the domain's keys has signed, and a parent domain's word where the
+//! host has its own record.
 
 use axum::http::HeaderMap;
 use protocol::Host;
 use token::own::{self, OwnToken, Rejected, UnixSeconds, Wanted};
 use token::sigsum::{self, SigsumToken};
-use token::{Candidates, LogKey, Lookup, NotSigned, Purpose, Submitter, TestDomain};
+use token::{
+    Candidates, Form, LogKey, Lookup, NotSigned, Purpose, Submitter, TestDomain, TxtRecord,
+};
 
 use crate::problem::Problem;
-use crate::texts::Texts;
+use crate::proof;
+use crate::texts::{Found, Texts, dns_is_down};
 
 /// A token that came with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,17 +25,17 @@ pub(crate) enum Token {
 }
 
 /// The token among these headers. An empty header is none; of several of one name the first counts.
+/// `test` says whether a token of the test domain is one.
 ///
 /// # Errors
 /// What is there is no token, or there is one of each form.
-pub(crate) fn token_of(headers: &HeaderMap) -> Result<Option<Token>, Problem> {
+pub(crate) fn token_of(headers: &HeaderMap, test: TestDomain) -> Result<Option<Token>, Problem> {
     let value = |name| headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let malformed =
         |error: &dyn std::fmt::Display| Problem::bad("token_malformed", error.to_string());
-    let own = OwnToken::parse(value(own::HEADER), TestDomain::Refuse)
-        .map_err(|error| malformed(&error))?;
-    let sigsum = SigsumToken::parse(value(sigsum::HEADER), TestDomain::Refuse)
-        .map_err(|error| malformed(&error))?;
+    let own = OwnToken::parse(value(own::HEADER), test).map_err(|error| malformed(&error))?;
+    let sigsum =
+        SigsumToken::parse(value(sigsum::HEADER), test).map_err(|error| malformed(&error))?;
     match (own, sigsum) {
         (None, None) => Ok(None),
         (Some(own), None) => Ok(Some(Token::Own(own))),
@@ -85,9 +90,55 @@ async fn own_submitter(
     };
     token.claim.fits(wanted).map_err(rejected)?;
     let domain = &token.claim.domain;
+    let owners = on.purpose.is_the_owners();
+    if owners {
+        reject_suffix(domain, on.host, texts)?;
+    }
     let lookup = Lookup::begin(token.form(), domain.clone());
     let keys = Candidates::from_records(&texts.keys(lookup, domain).await?);
-    Ok(token.verify(&keys, wanted).map_err(rejected)?.submitter)
+    let submitter = token.verify(&keys, wanted).map_err(rejected)?.submitter;
+    // Only after the signature is good, so that nobody else has it looked up.
+    if owners && domain != on.host {
+        reject_overruled(domain, on.host, texts).await?;
+    }
+    Ok(submitter)
+}
+
+/// Refuses a domain above the host's registered domain: the names below a public suffix have
+/// different owners.
+fn reject_suffix(domain: &Host, host: &Host, texts: &Texts) -> Result<(), Problem> {
+    let registered = texts.registered_domain(host);
+    if domain.is_within(&registered) {
+        return Ok(());
+    }
+    let words = format!(
+        "{domain} can't decide for {host}, because others register names below it: sign with a key of {registered} or of {host}"
+    );
+    Err(Problem::forbidden("not_the_owner", words))
+}
+
+/// Refuses a parent domain's token where the host has a key or a wish of its own.
+async fn reject_overruled(domain: &Host, host: &Host, texts: &Texts) -> Result<(), Problem> {
+    let name = format!("{}.{host}", Form::Own.label());
+    let records = match texts.at_after_another(&name, host).await? {
+        Found::Records(records) => records,
+        Found::None(_) => return Ok(()),
+        Found::Failed(_) => {
+            return Err(dns_is_down(&format!("{name} could not be looked up")));
+        }
+    };
+    let has_wish = proof::wish(records.iter().map(String::as_str)) != Ok(None);
+    let records: Vec<_> = records
+        .iter()
+        .map(|record| TxtRecord::from_strings([record]))
+        .collect();
+    if !has_wish && Candidates::from_records(&records).keys().is_empty() {
+        return Ok(());
+    }
+    let words = format!(
+        "{domain} can't decide for {host}, which has a record of its own at {name}: sign with a key that is published there, or remove the record"
+    );
+    Err(Problem::forbidden("not_the_owner", words))
 }
 
 async fn sigsum_submitter(

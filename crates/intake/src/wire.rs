@@ -49,7 +49,7 @@ pub enum Request {
         /// Take it back.
         undo: bool,
     },
-    /// Where a host stands.
+    /// Whether the census knows a host.
     SubmissionState {
         /// The host.
         host: Host,
@@ -118,11 +118,9 @@ impl fmt::Debug for HashInHex {
 pub enum Answer {
     /// The host is in from now on.
     Accepted {},
-    /// Where the host stands, and did before: of a submission, that nothing had to be done.
-    Stands {
-        /// Where.
-        standing: Standing,
-    },
+    /// The census knows the host, and nothing had to be done. Why a known host is not listed, and
+    /// who decided that, is never said here: anybody may ask.
+    Known {},
     /// There is no such host.
     Unknown {},
     /// It is no name for the census.
@@ -174,42 +172,6 @@ pub enum Answer {
         /// Why.
         why: String,
     },
-}
-
-/// Where a host stands, as far as it is anybody's business: whether it lives, or hides, is not told here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// It is in and was not looked at yet.
-    Waiting,
-    /// It was looked at.
-    Known,
-    /// It opted out.
-    OptedOut,
-    /// It is held, and not asked.
-    Held,
-}
-
-impl Standing {
-    /// For machines.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Known => "known",
-            Self::OptedOut => "opted_out",
-            Self::Held => "held",
-        }
-    }
-
-    /// For people.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Waiting => "the census has this host and will look at it soon",
-            Self::Known => "the census knows this host and looks at it regularly",
-            Self::OptedOut => "this host opted out: it is not listed and not looked at",
-            Self::Held => "this host is held back: it is not listed and not looked at",
-        }
-    }
 }
 
 /// A line that can't be read or written.

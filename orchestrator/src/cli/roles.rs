@@ -204,6 +204,9 @@ fn shout(config: &Config) {
             "LAB MODE: all intervals are shortened"
         );
     }
+    if config.admission.test_domain == admission::TestDomain::Allow {
+        tracing::warn!("{}", door::TEST_DOMAIN_WARNING);
+    }
 }
 
 fn until_signal() -> anyhow::Result<CancellationToken> {

@@ -1,9 +1,9 @@
 //! The settings of the intake.
 
 use ::intake::{ClientFrom, Listen, Settings};
-use ::token::LogKey;
+use ::token::{LogKey, TestDomain};
 
-use super::{Config, ConfigError, Values, number};
+use super::{Config, ConfigError, TEST_DOMAIN_KEY, Values, boolean, number};
 
 /// What the intake is told besides its two sockets.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct IntakeConfig {
     client: ClientFrom,
     posts_per_hour: usize,
     log_key: Option<LogKey>,
+    test_domain: TestDomain,
 }
 
 impl IntakeConfig {
@@ -24,6 +25,11 @@ impl IntakeConfig {
             client: values.parse("intake_client_header", client)?,
             posts_per_hour: usize::try_from(posts_per_hour).unwrap_or(usize::MAX),
             log_key: values.parse("intake_log_key", log_key)?,
+            test_domain: if values.parse(TEST_DOMAIN_KEY, boolean)? {
+                TestDomain::Allow
+            } else {
+                TestDomain::Refuse
+            },
         })
     }
 }
@@ -39,6 +45,7 @@ impl Config {
             client,
             posts_per_hour,
             log_key,
+            test_domain,
         } = self.intake.clone();
         let needed = |key, path: &Option<_>| path.clone().ok_or(ConfigError::IntakeOff { key });
         Ok(Settings {
@@ -48,6 +55,7 @@ impl Config {
             census_socket: needed("intake_socket", &self.intake_socket)?,
             posts_per_hour,
             log_key,
+            test_domain,
         })
     }
 }

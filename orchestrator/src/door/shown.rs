@@ -1,12 +1,15 @@
 //! What the door shows of itself to `status`.
 
-use admission::Terms;
+use admission::{Terms, TestDomain};
 use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Book;
 use crate::explain::rfc3339;
 use crate::policy::Files;
+
+/// What `status` and the daemon's log say while `admission_test_domain` is on.
+pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: set `admission_test_domain` to false and restart";
 
 /// The door at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,9 @@ pub struct Shown {
     pub window_end_s: Option<u64>,
     /// What is in force, in words.
     pub in_force: String,
+    /// Whether tokens of `test.sigsum.org` are taken, which anyone can make.
+    #[serde(default)]
+    pub takes_test_domain: bool,
 }
 
 impl Shown {
@@ -35,6 +41,7 @@ impl Shown {
             waiting: u64::try_from(book.waiting.len()).unwrap_or(u64::MAX),
             window_end_s: book.counters.window_end_s(),
             in_force: files.in_words(terms),
+            takes_test_domain: terms.policy.test_domain == TestDomain::Allow,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes};
+use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
 use store::Store;
 use tempfile::TempDir;
 
@@ -25,6 +25,7 @@ fn files() -> Files {
         suffix_list: SuffixPlace::default(),
         reserved: Reserved::Refuse,
         limits: Limits::ORDINARY,
+        test_domain: TestDomain::Refuse,
     }
 }
 
@@ -468,4 +469,18 @@ fn rounds_come_every_ten_minutes_with_a_new_window_and_on_demand() {
     rounds.hurry();
     assert!(rounds.begin(Some(86_400), 1603));
     assert!(rounds.begin(Some(86_400), 5), "the clock was set back");
+}
+
+#[tokio::test]
+async fn status_learns_from_the_rules_in_force_whether_the_test_domain_is_taken() {
+    let dir = TempDir::new().unwrap();
+    let store = store::open(&dir.path().join("census.db")).unwrap();
+    for (test_domain, expect) in [(TestDomain::Refuse, false), (TestDomain::Allow, true)] {
+        let files = Files {
+            test_domain,
+            ..files()
+        };
+        let door = open(&store, &files).await;
+        assert_eq!(door.shown().takes_test_domain, expect);
+    }
 }

@@ -22,11 +22,20 @@ use crate::tools::Tools;
 /// What a [`ReadsProofs`] gives.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
+/// Whether the census has ever found a host alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// It has.
+    Alive,
+    /// It has not, or does not know the host.
+    Never,
+}
+
 /// Whoever reads proofs: containers in the daemon.
 pub trait ReadsProofs: fmt::Debug + Send + Sync {
     /// Reads the proof of a host that may be asked: [`Answer::Proof`], [`Answer::NoProof`], [`Answer::NotNow`], [`Answer::CannotTell`] or
     /// [`Answer::Failed`].
-    fn read<'a>(&'a self, host: &'a Host) -> Reading<'a>;
+    fn read<'a>(&'a self, host: &'a Host, seen: Seen) -> Reading<'a>;
 }
 
 /// Reads proofs by containers of the checker image in list mode, in the places of checks.
@@ -45,7 +54,7 @@ impl Visits {
         }
     }
 
-    async fn visit(&self, host: &Host) -> Answer {
+    async fn visit(&self, host: &Host, seen: Seen) -> Answer {
         let path = match ListPath::parse(FILE_PATH) {
             Ok(path) => path,
             Err(error) => {
@@ -61,7 +70,7 @@ impl Visits {
         };
         let domain = self.tools.door.names().registered_domain(host);
         let now = tokio::time::Instant::now().into_std();
-        let _turn = match self.turns.begin(&domain, now, READING_TIME_MAX) {
+        let _turn = match self.turns.begin(&domain, seen, now, READING_TIME_MAX) {
             Ok(turn) => turn,
             Err(busy) => return too_soon(busy),
         };
@@ -80,8 +89,8 @@ impl Visits {
 }
 
 impl ReadsProofs for Visits {
-    fn read<'a>(&'a self, host: &'a Host) -> Reading<'a> {
-        Box::pin(self.visit(host))
+    fn read<'a>(&'a self, host: &'a Host, seen: Seen) -> Reading<'a> {
+        Box::pin(self.visit(host, seen))
     }
 }
 

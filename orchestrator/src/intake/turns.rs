@@ -1,13 +1,18 @@
 //! How many proofs are read, and how often.
 //!
-//! In: a registered domain and the moment. Out: a turn, or how long to wait. Never more than [`AT_ONCE_MAX`] at once, one of a registered domain in
-//! [`DOMAIN_EVERY`], and [`HOUR_MAX`] in any hour. A restart begins anew, which lets an hour's worth more through.
+//! In: a registered domain, whether the host was ever alive, and the moment. Out: a turn, or how
+//! long to wait. Never more than [`AT_ONCE_MAX`] at once, one of a registered domain in
+//! [`DOMAIN_EVERY`], and [`HOUR_MAX`] in any hour. Hosts that were never alive have a part of
+//! these, so that names that somebody made up leave turns for owners of instances. A restart begins
+//! with an empty hour, which lets an hour's worth more through.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::proofs::Seen;
 
 /// Readings at once. Each takes a container's place, and a host may let us wait: two of them never hold up the checks.
 pub(super) const AT_ONCE_MAX: usize = 2;
@@ -19,6 +24,14 @@ pub(super) const DOMAIN_EVERY: Duration = Duration::from_secs(60);
 /// Readings in any hour, five a minute: far more owners than speak up, and next to nothing beside the checks of an hour.
 pub(super) const HOUR_MAX: usize = 300;
 
+/// Readings at once of hosts that were never alive: one place is left for the others while a
+/// made-up host lets us wait.
+pub(super) const STRANGERS_AT_ONCE_MAX: usize = 1;
+
+/// Readings in any hour of hosts that were never alive. New instances that submit themselves are
+/// few, so a third stays for the others.
+pub(super) const STRANGERS_HOUR_MAX: usize = 200;
+
 /// Over which [`HOUR_MAX`] counts.
 const WINDOW: Duration = Duration::from_secs(3600);
 
@@ -26,14 +39,23 @@ const WINDOW: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Turns {
     places: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
     /// The oldest first; at most [`HOUR_MAX`].
-    begun: Mutex<VecDeque<(Instant, String)>>,
+    begun: Mutex<VecDeque<Begun>>,
 }
 
-/// Leave to read; the place is held until it is dropped.
+#[derive(Debug)]
+struct Begun {
+    at: Instant,
+    domain: String,
+    seen: Seen,
+}
+
+/// Leave to read; the places are held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     _place: OwnedSemaphorePermit,
+    _stranger: Option<OwnedSemaphorePermit>,
 }
 
 /// Whose bound is reached.
@@ -49,6 +71,7 @@ impl Turns {
     pub(super) fn new() -> Self {
         Self {
             places: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+            strangers: Arc::new(Semaphore::new(STRANGERS_AT_ONCE_MAX)),
             begun: Mutex::default(),
         }
     }
@@ -60,30 +83,52 @@ impl Turns {
     pub(super) fn begin(
         &self,
         domain: &str,
+        seen: Seen,
         now: Instant,
         reading_takes: Duration,
     ) -> Result<Turn, Busy> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let age = |at: &Instant| now.saturating_duration_since(*at);
-        while begun.front().is_some_and(|(at, _)| age(at) >= WINDOW) {
+        while begun.front().is_some_and(|one| age(&one.at) >= WINDOW) {
             begun.pop_front();
         }
-        let last = begun.iter().rev().find(|(_, of)| of == domain);
-        if let Some((at, _)) = last
+        let last = begun.iter().rev().find(|one| one.domain == domain);
+        if let Some(Begun { at, .. }) = last
             && age(at) < DOMAIN_EVERY
         {
             return Err(Busy::Domain(DOMAIN_EVERY.saturating_sub(age(at))));
         }
-        if let Some((oldest, _)) = begun.front()
+        let full_until = |oldest: &Begun| Busy::All(WINDOW.saturating_sub(age(&oldest.at)));
+        if let Some(oldest) = begun.front()
             && begun.len() >= HOUR_MAX
         {
-            return Err(Busy::All(WINDOW.saturating_sub(age(oldest))));
+            return Err(full_until(oldest));
         }
+        let stranger = match seen {
+            Seen::Alive => None,
+            Seen::Never => {
+                let mut strangers = begun.iter().filter(|one| one.seen == Seen::Never);
+                if let Some(oldest) = strangers.next()
+                    && strangers.count().saturating_add(1) >= STRANGERS_HOUR_MAX
+                {
+                    return Err(full_until(oldest));
+                }
+                let place = Arc::clone(&self.strangers).try_acquire_owned();
+                Some(place.map_err(|_none_free| Busy::All(reading_takes))?)
+            }
+        };
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Err(Busy::All(reading_takes));
         };
-        begun.push_back((now, domain.to_owned()));
-        Ok(Turn { _place: place })
+        begun.push_back(Begun {
+            at: now,
+            domain: domain.to_owned(),
+            seen,
+        });
+        Ok(Turn {
+            _place: place,
+            _stranger: stranger,
+        })
     }
 }
 
@@ -94,7 +139,7 @@ mod tests {
     const TAKES: Duration = Duration::from_secs(25);
 
     fn begin(turns: &Turns, domain: &str, now: Instant) -> Result<(), Busy> {
-        turns.begin(domain, now, TAKES).map(drop)
+        turns.begin(domain, Seen::Alive, now, TAKES).map(drop)
     }
 
     #[test]
@@ -115,8 +160,8 @@ mod tests {
     #[test]
     fn two_are_read_at_once_and_no_third_waits_for_them() {
         let (turns, now) = (Turns::new(), Instant::now());
-        let first = turns.begin("a.example", now, TAKES).unwrap();
-        let _second = turns.begin("b.example", now, TAKES).unwrap();
+        let first = turns.begin("a.example", Seen::Alive, now, TAKES).unwrap();
+        let _second = turns.begin("b.example", Seen::Alive, now, TAKES).unwrap();
         assert_eq!(begin(&turns, "c.example", now), Err(Busy::All(TAKES)));
         drop(first);
         assert_eq!(
@@ -124,6 +169,32 @@ mod tests {
             Ok(()),
             "nothing was counted"
         );
+    }
+
+    #[test]
+    fn made_up_hosts_leave_a_place_and_a_third_of_the_turns_to_hosts_that_were_alive() {
+        let (turns, start) = (Turns::new(), Instant::now());
+        let stranger = |name: &str, now| turns.begin(name, Seen::Never, now, TAKES);
+        let held = stranger("a.example", start).unwrap();
+        let second = stranger("b.example", start).map(drop);
+        assert_eq!(second, Err(Busy::All(TAKES)));
+        assert_eq!(begin(&turns, "c.example", start), Ok(()));
+        drop(held);
+
+        let half = start + WINDOW / 2;
+        let through = (0..1000)
+            .filter(|number| stranger(&format!("n{number}.example"), half).is_ok())
+            .count();
+        assert_eq!(through, STRANGERS_HOUR_MAX - 1, "with the one before");
+        let wait = Busy::All(WINDOW / 2);
+        assert_eq!(stranger("x.example", half).map(drop), Err(wait));
+        let through = (0..1000)
+            .filter(|number| begin(&turns, &format!("m{number}.example"), half).is_ok())
+            .count();
+        assert_eq!(through, HOUR_MAX - STRANGERS_HOUR_MAX - 1, "likewise");
+        let later = start + WINDOW;
+        assert!(stranger("x.example", later).is_ok(), "the first has left");
+        assert!(stranger("y.example", later).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use admission::DomainName;
 
 use super::*;
+use crate::config::{Config, Values};
 
 fn policy(rules: &str, suffixes: Option<&Path>) -> Result<Policy, PolicyError> {
     let rules = Rules::parse(rules.as_bytes(), Path::new("rules"))?;
@@ -97,6 +98,7 @@ fn files() -> Files {
             shared_suffix: limit(2),
             total: limit(3),
         },
+        test_domain: TestDomain::Refuse,
     }
 }
 
@@ -114,6 +116,20 @@ fn without_files_the_built_in_rules_are_in_force() {
         ..files()
     };
     assert_eq!(lab.read().unwrap().policy.rules.domains.len(), 2);
+}
+
+#[test]
+fn the_setting_decides_on_the_test_domain_and_is_off_by_default() {
+    for (value, expect) in [
+        (None, TestDomain::Refuse),
+        (Some("true"), TestDomain::Allow),
+    ] {
+        let flags = |key: &str| value.filter(|_| key == "admission_test_domain");
+        let flags = |key: &str| flags(key).map(str::to_owned);
+        let values = Values::gather(flags, |_| None, None).unwrap();
+        let files = Config::new(&values).unwrap().admission;
+        assert_eq!(files.read().unwrap().policy.test_domain, expect);
+    }
 }
 
 #[test]

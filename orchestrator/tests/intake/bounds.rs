@@ -63,7 +63,7 @@ async fn bodies_and_heads_over_their_bounds_are_refused() {
         413
     );
     let chunked = format!(
-        "POST /submit HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1001\r\n{}\r\n0\r\n\r\n",
+        "POST /submit HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1001\r\n{}\r\n0\r\n\r\n",
         " ".repeat(4097)
     );
     assert_eq!(stage.raw(chunked).await.status, 413);
@@ -78,6 +78,49 @@ async fn bodies_and_heads_over_their_bounds_are_refused() {
             .status,
         431
     );
+}
+
+/// Any page can have its readers' browsers send a text; what is said to be JSON they ask leave for
+/// first, and get none.
+#[tokio::test]
+async fn a_body_that_is_not_said_to_be_json_changes_nothing_and_is_not_charged() {
+    let stage = Stage::start().await;
+    stage.bring_in("social.a.example").await;
+    stage.publish_key("_fedicensus", "a.example");
+    let header = token(Purpose::OptOut, "a.example", "social.a.example");
+    let post = async |kind: &str| {
+        let length = SOCIAL.len();
+        let request = format!(
+            "POST /opt-out HTTP/1.1\r\nhost: x\r\nx-real-ip: 192.0.2.1\r\n{kind}content-length: {length}\r\n{header}\r\n{SOCIAL}"
+        );
+        stage.raw(request).await
+    };
+    for _ in 0..4 {
+        for kind in [
+            "",
+            "content-type: text/plain\r\n",
+            "content-type: application/x-www-form-urlencoded\r\n",
+            "content-type: multipart/form-data; boundary=application/json\r\n",
+            "content-type: text/plain; application/json\r\n",
+            "content-type: application/jsonp\r\n",
+            "content-type: text/plain\r\ncontent-type: application/json\r\n",
+        ] {
+            let reply = post(kind).await;
+            assert_eq!(
+                (reply.status, &reply.json["code"]),
+                (415, &"not_json".into()),
+                "{kind}: {reply:?}"
+            );
+            let is_problem = reply
+                .head
+                .contains("content-type: application/problem+json");
+            assert!(is_problem, "{reply:?}");
+        }
+    }
+    assert_eq!(stage.lookups(), 0);
+    assert_eq!(stage.listed(), ["social.a.example"]);
+    let reply = post("content-type: Application/JSON; charset=utf-8\r\n").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
 }
 
 /// None is refused, and none of those that hold places for nothing holds one for ever.
@@ -157,6 +200,41 @@ impl io::Write for Log {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Behind a TLS terminator that nobody set up, all of its clients have its address.
+#[tokio::test]
+async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_their_end() {
+    let log = Log::default();
+    let writer = log.clone();
+    let _default = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish()
+        .set_default();
+    // As below.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let stage = Stage::start().await;
+    let lines = |with: &str| {
+        let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(!said.contains("192.0.2"), "{said}");
+        said.lines().filter(|line| line.contains(with)).count()
+    };
+    let (warning, over) = ("docs/submissions.md", "several addresses");
+    for _ in 0..intake::one_client::RUN_MIN - 1 {
+        stage.get("/submit/a.example").await;
+    }
+    assert_eq!((lines(warning), lines(over)), (0, 0));
+    for _ in 0..3 {
+        stage.post_from("192.0.2.1", "/submit", "", SOCIAL).await;
+        stage.post_from("unix:", "/submit", "", SOCIAL).await;
+    }
+    assert_eq!((lines(warning), lines(over)), (1, 0));
+    for _ in 0..3 {
+        stage.post_from("192.0.2.2", "/submit", "", SOCIAL).await;
+    }
+    assert_eq!((lines(warning), lines(over)), (1, 1));
 }
 
 /// Invariant I10.

@@ -3,11 +3,11 @@
 use census::state::{OptedOutBy, ParkedWhy, State};
 use intake::wire::{Answer, Census, Request};
 use orchestrator::clock::Clock;
+use orchestrator::intake::proofs::Seen;
 
 use crate::stage::{Stage, Standing, host, records};
 
 const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
-const UNDO: &str = r#"{"host":"social.a.example","undo":true}"#;
 const NAME: &str = "social.a.example";
 const RECORD: &str = "_fedicensus.social.a.example";
 
@@ -64,28 +64,24 @@ async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited()
     let stage = Stage::start().await;
     stage.file_says(NAME, &["fedicensus-proof=opt-in"]);
     stage.bring_in(NAME).await;
-    let undo = stage.post("/opt-out", "", UNDO).await;
-    let told = undo.json["detail"].as_str().unwrap();
-    assert_eq!(undo.status, 403, "{undo:?}");
-    assert!(
-        told.contains("; no file at /.well-known/fedicensus opts in again"),
-        "{told}"
-    );
-
     let (writer, now, name) = (stage.store.writer(), Standing.now(), host(NAME));
     let census = Census::new(stage.census.clone());
     let ask = async |of: &str| {
         let host = host(of);
         census.ask(&Request::ReadProof { host }).await.unwrap()
     };
+    let why = "this census does not ask this host for anything".to_owned();
+    let not_asked = Answer::NoProof { why };
     for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
         writer.opt_out(&name, by, now).await.unwrap();
-        let answer = ask(NAME).await;
-        assert!(matches!(answer, Answer::NoProof { .. }), "{answer:?}");
+        assert_eq!(ask(NAME).await, not_asked);
         writer.opt_in(&name, by, now).await.unwrap();
     }
-    writer.park(&name, ParkedWhy::Moderator, now).await.unwrap();
-    assert!(matches!(ask(NAME).await, Answer::NoProof { .. }));
+    writer
+        .park(&name, ParkedWhy::InvalidName, now)
+        .await
+        .unwrap();
+    assert_eq!(ask(NAME).await, not_asked);
     assert!(matches!(ask("co.uk").await, Answer::NotAdmitted { .. }));
     assert_eq!(stage.visited(), [""; 0]);
     assert!(matches!(
@@ -95,13 +91,31 @@ async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited()
     assert_eq!(stage.visited(), ["other.a.example"]);
 }
 
+/// Each has a turn among its like.
+#[tokio::test]
+async fn a_visit_to_a_host_that_was_never_alive_is_one_to_a_stranger() {
+    let stage = Stage::start().await;
+    let (writer, now) = (stage.store.writer(), Standing.now());
+    stage.bring_in(NAME).await;
+    writer
+        .add_now(vec![host("new.a.example")], now)
+        .await
+        .unwrap();
+    for name in [NAME, "new.a.example", "unknown.a.example"] {
+        let body = format!(r#"{{"host":"{name}"}}"#);
+        assert_eq!(stage.post("/opt-out", "", &body).await.status, 403);
+    }
+    assert_eq!(stage.seen(), [Seen::Alive, Seen::Never, Seen::Never]);
+}
+
 #[tokio::test]
 async fn whom_the_operator_denies_is_never_visited() {
     let stage = Stage::that_denies("a.example\n").await;
     let census = Census::new(stage.census.clone());
     let host = host(NAME);
     let answer = census.ask(&Request::ReadProof { host }).await.unwrap();
-    assert!(matches!(answer, Answer::NoProof { .. }), "{answer:?}");
+    let why = "this census does not ask this host for anything".to_owned();
+    assert_eq!(answer, Answer::NoProof { why });
     assert_eq!(stage.visited(), [""; 0]);
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use census::state::{OptedOutBy, ParkedWhy, State};
+use gateway::control::{Answer, Deferral, Texts};
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::config::{Config, Values};
 use orchestrator::control::Handler;
 use orchestrator::daemon::{Live, Order};
 use orchestrator::tools::Tools;
-use token::Purpose;
+use token::{Purpose, SecretKey};
 
-use crate::stage::{NOW, Stage, Standing, host, records, sigsum_token, token};
+use crate::stage::{NOW, Stage, Standing, host, key, records, sigsum_token, token};
 
 const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
 const UNDO: &str = r#"{"host":"social.a.example","undo":true}"#;
@@ -44,11 +45,10 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
     );
     assert!(stage.listed().is_empty());
     let again = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(again.status, 200, "{again:?}");
-    let state = stage.get("/submit/social.a.example").await;
     assert_eq!(
-        (state.status, &state.json["state"]),
-        (200, &"opted_out".into())
+        (again.status, &again.json["state"]),
+        (200, &"opted_out".into()),
+        "{again:?}"
     );
 
     let back = stage.post("/opt-out", &opt_in(), UNDO).await;
@@ -59,7 +59,11 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
     );
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
     let nothing_left = stage.post("/opt-out", &opt_in(), UNDO).await;
-    assert_eq!(nothing_left.status, 200, "{nothing_left:?}");
+    assert_eq!(
+        (nothing_left.status, &nothing_left.json["state"]),
+        (200, &"known".into()),
+        "{nothing_left:?}"
+    );
 }
 
 /// A check that is under way ends too, and not only at its own end.
@@ -98,15 +102,35 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
     }
 }
 
+/// Every bit of the claim and of the signature, as the header carries them.
 #[tokio::test]
 async fn one_changed_bit_takes_nobody_out() {
     let stage = listed().await;
-    let good = opt_out();
-    let (before, signature) = good.rsplit_once(' ').unwrap();
-    let flipped = if signature.starts_with('0') { "1" } else { "0" };
-    let rest: String = signature.chars().skip(1).collect();
-    let bad = format!("{before} {flipped}{rest}");
-    let reply = stage.post("/opt-out", &bad, SOCIAL).await;
+    let header = opt_out();
+    let value = header.trim_start_matches("Fedicensus-Token: ").trim_end();
+    for bit in 0..value.len() * 8 {
+        let mut flipped = value.as_bytes().to_vec();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let client = format!("x-real-ip: 198.51.{}.{}\r\n", bit >> 8, bit & 0xff);
+        let length = SOCIAL.len();
+        let head = format!(
+            "POST /opt-out HTTP/1.1\r\nhost: x\r\n{client}content-type: application/json\r\ncontent-length: {length}\r\nFedicensus-Token: "
+        );
+        let request = [head.as_bytes(), &flipped, b"\r\n\r\n", SOCIAL.as_bytes()];
+        let reply = stage.raw(request.concat()).await;
+        let is_refused = matches!(reply.status, 400 | 403);
+        assert!(is_refused, "bit {bit}: {reply:?}");
+    }
+    assert_eq!(stage.listed(), ["social.a.example"]);
+    assert_eq!(stage.post("/opt-out", &header, SOCIAL).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_that_has_not_signed_takes_nobody_out() {
+    let stage = listed().await;
+    let other = SecretKey::from_seed(&[8; 32]).public().to_string();
+    stage.publish("_fedicensus.a.example", records(&[&other]));
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
     assert_eq!(
         (reply.status, &reply.json["code"]),
         (400, &"not_signed".into()),
@@ -174,6 +198,115 @@ async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
     assert_eq!(stage.listed(), ["social.a.example"]);
 }
 
+/// Somebody else may have the suffix itself, or a name in its zone.
+#[tokio::test]
+async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
+    for (suffix, name) in [
+        ("github.io", "me.github.io"),
+        ("github.io", "www.me.github.io"),
+        ("co.uk", "me.co.uk"),
+    ] {
+        let stage = Stage::start().await;
+        stage.bring_in(name).await;
+        stage.publish_key("_fedicensus", suffix);
+        for (purpose, undo) in [(Purpose::OptOut, false), (Purpose::OptIn, true)] {
+            let header = token(purpose, suffix, name);
+            let body = format!(r#"{{"host":"{name}","undo":{undo}}}"#);
+            let reply = stage.post("/opt-out", &header, &body).await;
+            assert_eq!(
+                (reply.status, &reply.json["code"]),
+                (403, &"not_the_owner".into()),
+                "{suffix} {name}: {reply:?}"
+            );
+        }
+        assert_eq!(stage.lookups(), 0, "DNS is not asked");
+        assert_eq!(stage.listed(), [name]);
+    }
+    let stage = Stage::start().await;
+    stage.bring_in("www.me.github.io").await;
+    stage.publish_key("_fedicensus", "me.github.io");
+    let header = token(Purpose::OptOut, "me.github.io", "www.me.github.io");
+    let body = r#"{"host":"www.me.github.io"}"#;
+    assert_eq!(stage.post("/opt-out", &header, body).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_host_with_a_record_of_its_own_is_not_decided_for_by_its_parents_key() {
+    let stage = listed().await;
+    let own = "_fedicensus.social.a.example";
+    let key = SecretKey::from_seed(&[8; 32]).public().to_string();
+    for record in [key.as_str(), "fedicensus-proof=submit"] {
+        stage.publish(own, records(&["v=spf1 -all", record]));
+        let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (403, &"not_the_owner".into()),
+            "{record}: {reply:?}"
+        );
+    }
+    stage.publish(own, Answer::Txt(Texts::ServerFailed {}));
+    let unknown = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(unknown.status, 503, "{unknown:?}");
+    assert_eq!(stage.listed(), ["social.a.example"]);
+
+    // A wildcard of the zone is no word of the host's.
+    stage.publish(own, records(&["v=spf1 -all"]));
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+}
+
+/// The record is left over from an earlier time, and anybody can point the census to it.
+#[tokio::test]
+async fn a_record_that_opts_in_undoes_no_opt_out() {
+    let stage = listed().await;
+    let own = "_fedicensus.social.a.example";
+    let (writer, now) = (stage.store.writer(), Standing.now());
+    let name = host("social.a.example");
+    let by = OptedOutBy::Owner;
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
+    for spoken in [false, true] {
+        if spoken {
+            writer.opt_out(&name, by, now).await.unwrap();
+        }
+        stage.publish(own, records(&["fedicensus-proof=opt-in"]));
+        stage.file_says(name.as_str(), &["fedicensus-proof=opt-in"]);
+        let asked = stage.lookups();
+        let reply = stage.post("/opt-out", "", UNDO).await;
+        assert_eq!(
+            (reply.status, &reply.json["code"]),
+            (403, &"no_proof".into()),
+            "{reply:?}"
+        );
+        let told = reply.json["detail"].as_str().unwrap();
+        assert!(told.contains("only a token"), "{told}");
+        assert_eq!(stage.lookups(), asked);
+        assert_eq!(
+            stage.state(name.as_str()),
+            Some(State::OptedOut { by }),
+            "spoken: {spoken}"
+        );
+        writer.opt_in(&name, by, now).await.unwrap();
+    }
+    assert_eq!(stage.visited(), [""; 0]);
+}
+
+/// The gateway asks one name of a domain in ten seconds, and a parent's token needs two.
+#[tokio::test]
+async fn the_second_look_up_of_a_domain_is_waited_for() {
+    let stage = listed().await;
+    let late = Answer::Deferred {
+        why: Deferral::GroupPace,
+        retry_after_ms: 1,
+    };
+    let none = Answer::Txt(Texts::NoSuchName {});
+    stage.publish_in_turn("_fedicensus.social.a.example", &[late.clone(), none]);
+    let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    stage.publish("_fedicensus.social.a.example", late);
+    let reply = stage.post("/opt-out", &opt_in(), UNDO).await;
+    assert_eq!(reply.status, 429, "once: {reply:?}");
+}
+
 #[tokio::test]
 async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_one_thing() {
     let stage = listed().await;
@@ -204,10 +337,13 @@ async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_on
     assert_eq!(stage.post("/opt-out", "", SOCIAL).await.status, 200);
     assert!(stage.listed().is_empty());
 
-    let back = stage.post("/opt-out", "", UNDO).await;
+    stage.publish_key("_fedicensus", "a.example");
+    let back = stage.post("/opt-out", &opt_in(), UNDO).await;
     assert_eq!(back.status, 403, "the record still says opt-out: {back:?}");
-    stage.publish(place, records(&["fedicensus-proof=opt-in"]));
-    assert_eq!(stage.post("/opt-out", "", UNDO).await.status, 200);
+    let digits = key().public().to_string();
+    stage.publish(place, records(&[&digits, "fedicensus-proof=opt-in"]));
+    let own = token(Purpose::OptIn, "social.a.example", "social.a.example");
+    assert_eq!(stage.post("/opt-out", &own, UNDO).await.status, 200);
     let replayed = stage.post("/opt-out", "", SOCIAL).await;
     assert_eq!(replayed.status, 403, "the latest wish counts: {replayed:?}");
 }

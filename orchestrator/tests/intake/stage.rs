@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes};
+use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -17,7 +17,7 @@ use orchestrator::clock::Clock;
 use orchestrator::control::Handler;
 use orchestrator::door::Door;
 use orchestrator::intake::IntakeDoor;
-use orchestrator::intake::proofs::{Reading, ReadsProofs};
+use orchestrator::intake::proofs::{Reading, ReadsProofs, Seen};
 use orchestrator::policy::{Files as PolicyFiles, SuffixPlace};
 use protocol::{Host, Private};
 use store::{Store, StoreError};
@@ -36,12 +36,12 @@ pub(crate) const LOG_KEY: &str = "cda2517e17dcba133eb0e71bf77473f94a77d7e61b1de4
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     there: Mutex<HashMap<String, Told>>,
-    asked: Mutex<Vec<String>>,
+    asked: Mutex<Vec<(String, Seen)>>,
 }
 
 impl ReadsProofs for Files {
-    fn read<'a>(&'a self, host: &'a Host) -> Reading<'a> {
-        self.asked.lock().unwrap().push(host.to_string());
+    fn read<'a>(&'a self, host: &'a Host, seen: Seen) -> Reading<'a> {
+        self.asked.lock().unwrap().push((host.to_string(), seen));
         let there = self.there.lock().unwrap().get(host.as_str()).cloned();
         let none = || Told::NoProof {
             why: "its host answers 404".to_owned(),
@@ -50,7 +50,8 @@ impl ReadsProofs for Files {
     }
 }
 
-type Zone = Arc<Mutex<HashMap<String, Answer>>>;
+/// What DNS says of names; of several answers each but the last is given once.
+type Zone = Arc<Mutex<HashMap<String, Vec<Answer>>>>;
 
 pub(crate) struct Stage {
     pub(crate) store: Store,
@@ -69,6 +70,7 @@ pub(crate) struct Stage {
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) head: String,
+    pub(crate) body: String,
     pub(crate) json: serde_json::Value,
 }
 
@@ -115,8 +117,23 @@ pub(crate) fn records(records: &[&str]) -> Answer {
     })
 }
 
+fn in_tokens(rules: TestDomain) -> token::TestDomain {
+    match rules {
+        TestDomain::Refuse => token::TestDomain::Refuse,
+        TestDomain::Allow => token::TestDomain::Allow,
+    }
+}
+
 fn alone(store: &Store, door: Door) -> Handler {
     Handler::alone(store.writer(), door, Arc::new(Standing), Calendar::REAL)
+}
+
+impl Reply {
+    /// Every byte of it, without the moment at which it was sent.
+    pub(crate) fn bytes(&self) -> String {
+        let head = self.head.lines().filter(|line| !line.starts_with("date: "));
+        head.chain(["", &self.body]).collect::<Vec<_>>().join("\n")
+    }
 }
 
 impl Stage {
@@ -133,17 +150,25 @@ impl Stage {
         rules: Option<&str>,
         handler: impl FnOnce(&Store, Door) -> Handler,
     ) -> Self {
-        Self::begin(rules, None, handler).await
+        let refuse = [TestDomain::Refuse; 2];
+        Self::begin(rules, None, refuse, handler).await
     }
 
     /// With these lines on the operator's deny-list.
     pub(crate) async fn that_denies(names: &str) -> Self {
-        Self::begin(None, Some(names), alone).await
+        let refuse = [TestDomain::Refuse; 2];
+        Self::begin(None, Some(names), refuse, alone).await
+    }
+
+    /// With these settings for the test domain, of the daemon and of the intake.
+    pub(crate) async fn with_test_domain(rules: &str, settings: [TestDomain; 2]) -> Self {
+        Self::begin(Some(rules), None, settings, alone).await
     }
 
     async fn begin(
         rules: Option<&str>,
         deny: Option<&str>,
+        [of_daemon, of_intake]: [TestDomain; 2],
         handler: impl FnOnce(&Store, Door) -> Handler,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -170,6 +195,7 @@ impl Stage {
                 shared_suffix: Limit::MAX,
                 total: Limit::MAX,
             },
+            test_domain: of_daemon,
         };
         let door = Door::open(store.writer(), names, files).await.unwrap();
         let names = door.names();
@@ -193,6 +219,7 @@ impl Stage {
             census_socket: at("intake.sock"),
             posts_per_hour: 20,
             log_key: Some(LogKey::from_hex(LOG_KEY.as_bytes()).unwrap()),
+            test_domain: in_tokens(of_intake),
         };
         let clock = Arc::clone(&now);
         let time = Arc::new(move || UnixSeconds(clock.load(Ordering::Relaxed)));
@@ -216,7 +243,13 @@ impl Stage {
 
     /// What DNS says of a name from now on.
     pub(crate) fn publish(&self, name: &str, answer: Answer) {
-        self.zone.lock().unwrap().insert(name.to_owned(), answer);
+        self.publish_in_turn(name, &[answer]);
+    }
+
+    /// What DNS says of a name the first time, the second time and so on; the last answer stays.
+    pub(crate) fn publish_in_turn(&self, name: &str, answers: &[Answer]) {
+        let mut zone = self.zone.lock().unwrap();
+        zone.insert(name.to_owned(), answers.to_vec());
     }
 
     /// What comes of asking a host for its file from now on.
@@ -236,7 +269,14 @@ impl Stage {
 
     /// Who was asked for a file.
     pub(crate) fn visited(&self) -> Vec<String> {
-        self.files.asked.lock().unwrap().clone()
+        let asked = self.files.asked.lock().unwrap();
+        asked.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What the census knew of them then.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        let asked = self.files.asked.lock().unwrap();
+        asked.iter().map(|(_, seen)| *seen).collect()
     }
 
     /// The test's key stands in this domain's zone.
@@ -278,15 +318,20 @@ impl Stage {
         .await
     }
 
-    pub(crate) async fn raw(&self, request: String) -> Reply {
+    pub(crate) async fn raw(&self, request: impl AsRef<[u8]>) -> Reply {
         let mut stream = UnixStream::connect(&self.http).await.unwrap();
         // Who is refused early is not read to the end.
-        stream.write_all(request.as_bytes()).await.ok();
+        stream.write_all(request.as_ref()).await.ok();
         read_reply(stream).await
     }
 
     /// Brings a host in that was just found alive.
     pub(crate) async fn bring_in(&self, name: &str) {
+        self.bring_in_that_is(Private::No, name).await;
+    }
+
+    /// Brings a host in that was just found alive, and wants or does not want to be in statistics.
+    pub(crate) async fn bring_in_that_is(&self, private: Private, name: &str) {
         let (writer, now) = (self.store.writer(), Standing.now());
         writer.add_now(vec![host(name)], now).await.unwrap();
         let taken = writer
@@ -297,7 +342,7 @@ impl Stage {
         let alive = Verdict::Alive {
             software: "mastodon".to_owned(),
             version: None,
-            private: Private::No,
+            private,
         };
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
         writer.settle(change).await.unwrap();
@@ -335,6 +380,7 @@ pub(crate) async fn read_reply(mut stream: UnixStream) -> Reply {
             .and_then(|status| status.parse().ok())
             .unwrap_or(0),
         head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
         json: serde_json::from_str(body).unwrap_or_default(),
     }
 }
@@ -349,7 +395,13 @@ async fn play_gateway(listener: UnixListener, zone: Zone, asked: Arc<Mutex<Vec<S
         };
         assert!(name.domain().is_within(&group), "{name} in {group}");
         let name = name.to_string();
-        let known = zone.lock().unwrap().get(&name).cloned();
+        let known = zone.lock().unwrap().get_mut(&name).map(|answers| {
+            if answers.len() > 1 {
+                answers.remove(0)
+            } else {
+                answers[0].clone()
+            }
+        });
         asked.lock().unwrap().push(name);
         let answer = known.unwrap_or(Answer::Txt(Texts::NoSuchName {}));
         let mut line = serde_json::to_vec(&answer).unwrap();

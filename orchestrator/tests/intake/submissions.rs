@@ -1,10 +1,13 @@
 //! How hosts are let in.
 
-use census::state::State;
+use admission::TestDomain;
+use census::state::{OptedOutBy, ParkedWhy, State};
 use gateway::control::{Answer, Deferral, Texts};
+use orchestrator::clock::Clock as _;
+use protocol::Private;
 use token::Purpose;
 
-use crate::stage::{Stage, records, sigsum_token, token};
+use crate::stage::{Stage, Standing, host, records, sigsum_token, token};
 
 const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
 
@@ -25,10 +28,7 @@ async fn whoever_has_a_key_submits_any_host_and_is_told_where_it_stands() {
     );
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
     let state = stage.get("/submit/Social.A.example.").await;
-    assert_eq!(
-        (state.status, &state.json["state"]),
-        (200, &"waiting".into())
-    );
+    assert_eq!((state.status, &state.json["state"]), (200, &"known".into()));
     assert_eq!(stage.post("/submit", &header, SOCIAL).await.status, 200);
 }
 
@@ -103,11 +103,35 @@ async fn sigsums_tools_submit_under_either_of_their_labels() {
     }
 }
 
+/// Public key of [`KNOWN_TOKEN`].
+const KNOWN_KEY: &str = "4cb5abf6ad79fbf5abbccafcc269d85cd2651ed4b885b5869f241aedf0a5ba29";
+
+#[tokio::test]
+async fn the_known_token_vouches_where_daemon_and_intake_both_take_the_test_domain() {
+    use TestDomain::{Allow, Refuse};
+    let rules = "domain test.sigsum.org 1\n";
+    for (of_daemon, of_intake, status, part) in [
+        (Allow, Allow, 202, "accepted"),
+        (Refuse, Allow, 403, "whose private key is published"),
+        (Allow, Refuse, 400, "secret key is public"),
+    ] {
+        let stage = Stage::with_test_domain(rules, [of_daemon, of_intake]).await;
+        stage.publish("_sigsum_v1.test.sigsum.org", records(&[KNOWN_KEY]));
+        let header = format!("Sigsum-Token: {KNOWN_TOKEN}\r\n");
+        let reply = stage.post("/submit", &header, SOCIAL).await;
+        assert_eq!(
+            reply.status, status,
+            "{of_daemon:?} {of_intake:?}: {reply:?}"
+        );
+        assert!(reply.body.contains(part), "{reply:?}");
+        assert_eq!(stage.state("social.a.example").is_some(), status == 202);
+    }
+}
+
 #[tokio::test]
 async fn the_known_token_vouches_for_nobody() {
     let stage = Stage::start().await;
-    let key = "4cb5abf6ad79fbf5abbccafcc269d85cd2651ed4b885b5869f241aedf0a5ba29";
-    stage.publish("_sigsum_v1.test.sigsum.org", records(&[key]));
+    stage.publish("_sigsum_v1.test.sigsum.org", records(&[KNOWN_KEY]));
     let header = format!("Sigsum-Token: {KNOWN_TOKEN}\r\n");
     let reply = stage.post("/submit", &header, SOCIAL).await;
     assert_eq!(
@@ -140,10 +164,7 @@ async fn who_opted_out_is_not_brought_back_by_a_submission() {
     assert_eq!(stage.post("/opt-out", &out, SOCIAL).await.status, 200);
     let header = token(Purpose::Submit, "a.example", "social.a.example");
     let reply = stage.post("/submit", &header, SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["state"]),
-        (200, &"opted_out".into())
-    );
+    assert_eq!((reply.status, &reply.json["state"]), (200, &"known".into()));
     assert!(matches!(
         stage.state("social.a.example"),
         Some(State::OptedOut { .. })
@@ -190,6 +211,91 @@ async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
         }
     }
     assert_eq!(stage.state("social.a.example"), None);
+}
+
+/// The operator's resolver may know names that are nobody else's business.
+#[tokio::test]
+async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
+    let stage = Stage::start().await;
+    for name in [
+        "a.internal",
+        "a.corp",
+        "a.local",
+        "router.home.arpa",
+        "co.uk",
+    ] {
+        let body = format!(r#"{{"host":"{name}"}}"#);
+        let header = token(Purpose::Submit, name, "social.a.example");
+        let sigsum = sigsum_token(name);
+        for (path, header, body) in [
+            ("/submit", "", body.as_str()),
+            ("/opt-out", "", body.as_str()),
+            ("/submit", header.as_str(), SOCIAL),
+            ("/submit", sigsum.as_str(), SOCIAL),
+        ] {
+            let from = format!("{name}{path}{header}").len();
+            let from = format!("198.51.100.{from}");
+            let reply = stage.post_from(&from, path, header, body).await;
+            assert_eq!(
+                (reply.status, &reply.json["code"]),
+                (400, &"not_admitted".into()),
+                "{path} {body} {header}: {reply:?}"
+            );
+        }
+    }
+    assert_eq!(stage.lookups(), 0);
+    assert_eq!(stage.visited(), [""; 0]);
+}
+
+/// Who has a list of names learns from these answers which the census knows, and no more.
+#[tokio::test]
+async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_out() {
+    let mut told = Vec::new();
+    for how in 0..7 {
+        let stage = match how {
+            1 => Stage::that_denies("a.example\n").await,
+            _ => Stage::start().await,
+        };
+        let (writer, now) = (stage.store.writer(), Standing.now());
+        let name = host("social.a.example");
+        let private = if how == 2 { Private::Yes } else { Private::No };
+        stage.bring_in_that_is(private, name.as_str()).await;
+        let by = match how {
+            3 => Some(OptedOutBy::Owner),
+            4 => Some(OptedOutBy::Moderator),
+            5 => Some(OptedOutBy::Robots),
+            _ => None,
+        };
+        if let Some(by) = by {
+            writer.opt_out(&name, by, now).await.unwrap();
+        }
+        if how == 6 {
+            writer
+                .park(&name, ParkedWhy::InvalidName, now)
+                .await
+                .unwrap();
+        }
+        stage.publish_key("_fedicensus", "friend.example");
+        let header = token(Purpose::Submit, "friend.example", name.as_str());
+        let replies = [
+            stage.get("/submit/social.a.example").await,
+            stage.post("/submit", "", SOCIAL).await,
+            stage.post("/submit", &header, SOCIAL).await,
+        ];
+        for reply in replies {
+            assert_eq!(reply.status, 200, "{how}: {reply:?}");
+            told.push(reply.bytes());
+        }
+    }
+    let unseen = Stage::start().await;
+    let (writer, now) = (unseen.store.writer(), Standing.now());
+    writer
+        .add_now(vec![host("social.a.example")], now)
+        .await
+        .unwrap();
+    told.push(unseen.get("/submit/social.a.example").await.bytes());
+    told.dedup();
+    assert_eq!(told.len(), 1, "{told:#?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use admission::{Limits, Names, Reserved, Suffixes};
+use admission::{Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::Context as _;
 use census::state::{Record, State};
 use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
@@ -66,6 +66,7 @@ impl Stage {
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
+            test_domain: TestDomain::Refuse,
             limits: Limits::ORDINARY,
         };
         let names = Names {

@@ -1,12 +1,9 @@
 //! The file at a host's own [`PATH`]: the same words as in DNS, one a line.
 //!
 //! In: a host and what is wanted of the census. Out: whether its file says the same. The intake has no network: the daemon has a container read the
-//! file, within its own bounds on how often. Refused: opting in again, because a host that opted out is asked for nothing, whoever says that its file
-//! has changed.
+//! file, within its own bounds on how often.
 
 use std::time::Duration;
-
-use token::Purpose;
 
 use super::{Contradiction, Looking, PREFIX, Proof, ProofSource, Wanted, wish};
 use crate::daemon;
@@ -23,11 +20,6 @@ pub struct FileProof(pub Census);
 impl ProofSource for FileProof {
     fn look<'a>(&'a self, wanted: &'a Wanted) -> Looking<'a> {
         Box::pin(async move {
-            if wanted.purpose == Purpose::OptIn {
-                return Ok(Proof::NotHere(format!(
-                    "no file at {PATH} opts in again, because a host that opted out is not asked for one"
-                )));
-            }
             let request = Request::ReadProof {
                 host: wanted.host.clone(),
             };
@@ -61,7 +53,7 @@ fn judge(answer: Answer, wanted: &Wanted) -> Result<Proof, Problem> {
             Err(Problem::unavailable("file_not_read", why, wait))
         }
         Answer::Accepted {}
-        | Answer::Stands { .. }
+        | Answer::Known {}
         | Answer::Unknown {}
         | Answer::Refused { .. }
         | Answer::Done { .. }
@@ -76,6 +68,7 @@ fn judge(answer: Answer, wanted: &Wanted) -> Result<Proof, Problem> {
 #[cfg(test)]
 mod tests {
     use protocol::Host;
+    use token::Purpose;
 
     use super::*;
 
@@ -142,17 +135,5 @@ mod tests {
         check(cannot_tell, Err((503, Some(59))));
         check(Answer::Failed { why: why() }, Err((503, Some(30))));
         check(Answer::Accepted {}, Err((503, Some(30))));
-    }
-
-    /// Nobody listens at the socket: whoever asked would have an error.
-    #[tokio::test]
-    async fn nobody_is_asked_for_a_file_that_opts_in_again() {
-        let wanted = Wanted {
-            host: Host::parse("a.example").unwrap(),
-            purpose: Purpose::OptIn,
-        };
-        let proof = FileProof(Census::new("/nowhere".into()));
-        let said = proof.look(&wanted).await;
-        assert!(matches!(said, Ok(Proof::NotHere(_))), "{said:?}");
     }
 }
