@@ -74,6 +74,27 @@ fn rules_that_are_wrong_are_no_start_and_all_of_it_is_told() {
 }
 
 #[test]
+fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
+    let data = Data::new("not a rule\n", "");
+    let on = ["--admission-test-domain", "true"];
+    let sockets = [
+        "--text-socket=/nonexistent/t",
+        "--intake-socket=/nonexistent/i",
+        "--intake-listen=/nonexistent/h",
+    ];
+    // Neither gets further than its start: rules that are none, a directory that is not there.
+    let warning = ["WARN", "test.sigsum.org"];
+    data.check(&[&["run"], &on[..]].concat(), 1, &warning);
+    let intake = [&["intake"], &sockets[..]].concat();
+    data.check(&[&intake[..], &on].concat(), 1, &warning);
+    for off in [&["run"][..], &intake] {
+        let output = data.run(off);
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!String::from_utf8_lossy(&said).contains("test.sigsum.org"));
+    }
+}
+
+#[test]
 fn without_a_daemon_there_is_nothing_to_reload() {
     let data = Data::new("", "");
     data.check(&["admission", "reload"], 3, &["no daemon runs here"]);

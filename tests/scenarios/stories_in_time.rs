@@ -2,25 +2,16 @@
 //!
 //! A census asks daily, so the two come together; told apart they are by an operator who asks far more often, and by a census that was off.
 
-use std::time::Duration;
-
-use anyhow::Context as _;
 use census::state::{Record, State, StateName};
-use census::time::{Calendar, Timestamp};
+use census::time::{Calendar, Jitter, Timestamp};
 use lab::crowd::Crowd;
 use store::Stored;
 use tests::{Options, Role, World};
-use tokio::time::Instant;
 
-/// The time between two checks passes in ten seconds, seven days pass in sixty: a machine on which everything else is tested at the same time has to manage
-/// eight checks in a row within these.
-const CALENDAR: Calendar = Calendar { divisor: 10_000 };
+use crate::time_passes::{CROWD, check_until, pass, pass_meanwhile, stored};
 
-/// Each story is told well within this.
-const SOON: Duration = Duration::from_secs(160);
-
-/// Failures count when others have lived close by: one of these is asked each second.
-const CROWD: u32 = 10;
+/// No day passes by itself while a story is told.
+const CALENDAR: Calendar = Calendar::REAL;
 
 /// What design §6 says: "count > 6".
 const FAILURES_BORNE: usize = 6;
@@ -36,23 +27,20 @@ async fn among_the_living(hosts: &[&str]) -> anyhow::Result<World> {
     World::start(options).await
 }
 
-fn stored(world: &World, host: &str) -> anyhow::Result<Stored> {
-    // There is a moment at which the database is there and the seeds are not.
-    world.host(host)?.context("a seed is not known yet")
+async fn check_until_state(world: &World, host: &str, state: StateName) -> anyhow::Result<Stored> {
+    check_until(world, host, &format!("is {state:?}"), |stored| {
+        stored.record.state.name() == state
+    })
+    .await
 }
 
-async fn until_state(world: &World, host: &str, state: StateName) -> anyhow::Result<Stored> {
-    let mut found = None;
-    world
-        .until(&format!("{host} is {state:?}"), SOON, |world| {
-            let stored = stored(world, host)?;
-            if stored.record.state.name() == state {
-                found = Some(stored);
-            }
-            Ok(found.is_some())
-        })
-        .await?;
-    Ok(found.expect("found above"))
+/// Checks it once more, or a few times.
+async fn check_again(world: &World, host: &str) -> anyhow::Result<Stored> {
+    let before = stored(world, host)?.record.last_checked;
+    check_until(world, host, "was asked again", |stored| {
+        stored.record.last_checked != before
+    })
+    .await
 }
 
 /// When the verdict `word` came in since the last other one, oldest first.
@@ -99,30 +87,35 @@ fn assert_listed(world: &World, host: &str, expect: bool) -> anyhow::Result<()> 
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_fails_or_redirects_daily_is_dead_or_has_moved_after_a_week_and_not_before()
--> anyhow::Result<()> {
-    let world = among_the_living(&[DYING, MOVING]).await?;
-    let since_dying = until_state(&world, DYING, StateName::Dying).await?;
-    let since_moving = until_state(&world, MOVING, StateName::Moving).await?;
-    for (host, begun) in [(DYING, &since_dying), (MOVING, &since_moving)] {
-        assert_eq!(begun.record.alive_count, 2, "{host} lived twice");
-        assert_listed(&world, host, true)?;
+/// A host that begins to fail is checked each day until it is in `last`.
+async fn daily(host: &str, first: StateName, word: &str, last: StateName) -> anyhow::Result<World> {
+    let mut world = among_the_living(&[host]).await?;
+    let begun = check_until_state(&world, host, first).await?;
+    assert_eq!(begun.record.alive_count, 2, "{host} lived twice");
+    assert_listed(&world, host, true)?;
+    let mut found = begun;
+    while found.record.state.name() == first {
+        pass_meanwhile(&mut world, CALENDAR.day(Jitter(u32::MAX / 2))).await?;
+        found = check_again(&world, host).await?;
     }
+    assert_eq!(found.record.state.name(), last);
+    let run = last_run(&found, word);
+    assert_eq!(run.last(), Some(&found.record.since));
+    assert_just_borne_out(&run);
+    assert_listed(&world, host, false)?;
+    Ok(world)
+}
 
-    let dead = until_state(&world, DYING, StateName::Dead).await?;
-    let failures = last_run(&dead, "dead");
-    assert_eq!(failures.first(), Some(&since_dying.record.since));
-    assert_eq!(failures.last(), Some(&dead.record.since));
-    assert_just_borne_out(&failures);
-    assert_listed(&world, DYING, false)?;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_fails_daily_is_dead_after_a_week_and_not_before() -> anyhow::Result<()> {
+    daily(DYING, StateName::Dying, "dead", StateName::Dead).await?;
+    Ok(())
+}
 
-    let moved = until_state(&world, MOVING, StateName::Moved).await?;
-    let redirects = last_run(&moved, "moved");
-    assert_eq!(redirects.first(), Some(&since_moving.record.since));
-    assert_eq!(redirects.last(), Some(&moved.record.since));
-    assert_just_borne_out(&redirects);
-    assert_listed(&world, MOVING, false)?;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_redirects_daily_has_moved_after_a_week_and_not_before() -> anyhow::Result<()> {
+    let world = daily(MOVING, StateName::Moving, "moved", StateName::Moved).await?;
+    let moved = stored(&world, MOVING)?;
     let State::Moved { target } = &moved.record.state else {
         panic!("{:?}", moved.record.state);
     };
@@ -135,67 +128,36 @@ async fn who_fails_or_redirects_daily_is_dead_or_has_moved_after_a_week_and_not_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_failures_within_a_week_stay_dying() -> anyhow::Result<()> {
-    let world = among_the_living(&[DYING]).await?;
-    let begun = until_state(&world, DYING, StateName::Dying).await?;
-    world
-        .until("an operator has asked often", SOON, |world| {
-            world.command(&["check", DYING])?;
-            Ok(failures(&stored(world, DYING)?.record) >= 8)
-        })
-        .await?;
-    let often = stored(&world, DYING)?;
-    let last = often.history.first().expect("its entries").at;
-    let took = last.since(begun.record.since);
-    assert!(
-        took < CALENDAR.dying_at_least(),
-        "too slow a machine to tell: {took:?}"
-    );
-    assert_eq!(often.record.since, begun.record.since);
+    let mut world = among_the_living(&[DYING]).await?;
+    check_until_state(&world, DYING, StateName::Dying).await?;
+    let often = check_until(&world, DYING, "has failed often", |stored| {
+        failures(&stored.record) >= 8
+    })
+    .await?;
+    let run = last_run(&often, "dead");
+    assert_eq!(run.first(), Some(&often.record.since));
     assert_listed(&world, DYING, true)?;
 
-    let dead = until_state(&world, DYING, StateName::Dead).await?;
-    let week_over = begun.record.since.plus(CALENDAR.dying_at_least());
-    let (fatal, before) = (&dead.history[0], &dead.history[1]);
-    assert_eq!(fatal.at, dead.record.since);
-    assert!(
-        fatal.at > week_over,
-        "{:?} is before {week_over:?}",
-        fatal.at
-    );
-    assert!(
-        before.at <= week_over,
-        "it was not dead at the first failure after the week"
-    );
+    pass_meanwhile(&mut world, CALENDAR.dying_at_least()).await?;
+    let dead = check_again(&world, DYING).await?;
+    assert_eq!(dead.record.state, State::Dead);
+    assert_just_borne_out(&last_run(&dead, "dead"));
     assert_listed(&world, DYING, false)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_week_in_which_the_census_was_off_makes_nobody_dead() -> anyhow::Result<()> {
     let mut world = among_the_living(&[DYING]).await?;
-    until_state(&world, DYING, StateName::Dying).await?;
+    check_until_state(&world, DYING, StateName::Dying).await?;
     world.stop(Role::Run).await?;
+    pass(&world, CALENDAR.dying_at_least())?;
     let begun = stored(&world, DYING)?;
-    let counted = failures(&begun.record);
-    let off = Instant::now();
-    world
-        .until("a week has passed", SOON, |_| {
-            Ok(off.elapsed() > CALENDAR.dying_at_least())
-        })
-        .await?;
+    assert!(failures(&begun.record) < 6, "{begun:?}");
     world.begin(Role::Run).await?;
 
-    world
-        .until("it has failed again", SOON, |world| {
-            Ok(failures(&stored(world, DYING)?.record) > counted)
-        })
-        .await?;
-    world
-        .until("it is dead after all", SOON, |world| {
-            world.command(&["check", DYING])?;
-            Ok(stored(world, DYING)?.record.state == State::Dead)
-        })
-        .await?;
-    let dead = stored(&world, DYING)?;
+    let again = check_again(&world, DYING).await?;
+    assert!(failures(&again.record) > failures(&begun.record));
+    let dead = check_until_state(&world, DYING, StateName::Dead).await?;
     let failures = last_run(&dead, "dead");
     let fatal = failures
         .iter()

@@ -6,7 +6,7 @@
 //! No statistics are ever gathered (`ANALYZE`), so SQLite plans by the schema alone, and the same for ten rows as for ten million: what the test sees
 //! is what the daemon does.
 
-use crate::hosts::{add, check, mend, row};
+use crate::hosts::{add, check, mend, row, word};
 use crate::{
     admitted, asked, days, dumps, forgotten, groups, history, known, reader, soundness, sources,
 };
@@ -171,6 +171,11 @@ statements! {
         because "after the clock has jumped; the index holds those in flight alone",
     mend::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",
     mend::PARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    word::PARKED => ["SEARCH hosts USING INDEX hosts_state (state=? AND hidden=? AND rowid>?)"],
+    word::UNPARK => [
+        "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH history USING PRIMARY KEY (host_id=?)",
+    ],
     row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::INSERT => [
         "SEARCH history USING PRIMARY KEY (host_id=?)",

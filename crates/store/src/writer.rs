@@ -23,7 +23,7 @@ use crate::admitted::{self, Admission, Remembered};
 use crate::checkpoint::Checkpoints;
 use crate::hosts::add::{ADD_MAX, AddedAs};
 use crate::hosts::check::{Settled, Taken};
-use crate::hosts::word::{OptIn, OptOut, Park};
+use crate::hosts::word::{OptIn, OptOut, Park, ParkedCursor};
 use crate::hosts::{add, check, mend, word};
 use crate::known::KnownNames;
 use crate::writer::batch::{Job, Task};
@@ -186,7 +186,8 @@ impl Writer {
         self.call(admitted::remembered).await
     }
 
-    /// Adds names by hand, due at once; known ones are not touched, forgotten ones come back. 500 names a transaction.
+    /// Adds names by hand, due at once; known ones are not touched, forgotten and parked ones come
+    /// back. 500 names a transaction.
     ///
     /// # Errors
     /// A fault of ours; some of the names may be in already.
@@ -275,13 +276,29 @@ impl Writer {
         Ok(done)
     }
 
-    /// Ends a hold: the host is discovered anew and due at once. Gives whether it was held.
+    /// Brings back every parked host that `admits` accepts, due within the hour: as alive if that
+    /// was its last verdict, otherwise as discovered. Looks at 500 a transaction. Gives the number
+    /// of hosts that came back.
     ///
     /// # Errors
-    /// A fault of ours.
-    pub async fn unpark(&self, host: &Host, now: Timestamp) -> Result<bool, StoreError> {
-        let host = host.clone();
-        self.call(move |c| word::unpark(c, &host, now)).await
+    /// A fault of ours; some may be back already, and the next call finds the others.
+    pub async fn unpark(
+        &self,
+        admits: impl Fn(&Host) -> bool + Clone + Send + 'static,
+        now: Timestamp,
+        jitter_seed: u64,
+        calendar: Calendar,
+    ) -> Result<u64, StoreError> {
+        let (mut from, mut all) = (Some(ParkedCursor::default()), 0_u64);
+        while let Some(cursor) = from {
+            let admits = admits.clone();
+            let portion = self
+                .call(move |c| word::unpark(c, cursor, &admits, now, jitter_seed, calendar))
+                .await?;
+            all = all.saturating_add(portion.0);
+            from = portion.1;
+        }
+        Ok(all)
     }
 
     /// Mends at start, before the first check is taken, what a crash, a jump of the clock or new rules of names left behind. Gives how many checks had

@@ -1,4 +1,5 @@
-//! Names that wait are tried again: after a window's turn, when what is in force was changed, and every ten minutes.
+//! Names that wait are tried again: after a window's turn, when what is in force was changed, and
+//! every ten minutes. Each time, parked hosts whose names are admitted again come back first.
 //!
 //! In: time. Out: rows of those that have room now, the most often named first, then who has waited for longest; who was not named for long is
 //! dropped. Refused: nothing; a fault of ours ends the round, and the next one is ten minutes later.
@@ -6,7 +7,7 @@
 use std::time::Duration;
 
 use admission::Room;
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 use protocol::Host;
 use store::{Candidate, StoreError};
 use tokio::time::MissedTickBehavior;
@@ -65,6 +66,20 @@ pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<(
         if !rounds.begin(tools.door.enter(now).await, seconds(now)) {
             continue;
         }
+        let unparked = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            unparked = tools.door.unpark(now, tools.dice.seed(), tools.calendar) => unparked,
+        };
+        match unparked {
+            Ok(0) => {}
+            Ok(hosts) => tracing::info!(
+                hosts,
+                "parked hosts are back: their names are admitted again"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "parked hosts could not be looked at; the next try is in ten minutes")
+            }
+        }
         let round = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
             round = tools.door.try_waiting(now, |host| tools.candidate(host, now)) => round,
@@ -78,6 +93,22 @@ pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<(
 }
 
 impl Door {
+    /// Brings back the parked hosts whose names are admitted by the list of suffixes in force.
+    /// Gives the number of hosts.
+    async fn unpark(
+        &self,
+        now: Timestamp,
+        jitter_seed: u64,
+        calendar: Calendar,
+    ) -> Result<u64, StoreError> {
+        let names = self.names();
+        let admits = move |host: &Host| names.admit_host(host.clone()).is_ok();
+        self.0
+            .writer
+            .unpark(admits, now, jitter_seed, calendar)
+            .await
+    }
+
     /// Goes to the window that holds `now`; gives its start.
     async fn enter(&self, now: Timestamp) -> Option<u64> {
         let mut book = self.0.book.lock().await;

@@ -11,7 +11,7 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::admitted::IS_KNOWN;
-use crate::hosts::row;
+use crate::hosts::{row, word};
 use crate::{StoreError, forgotten};
 
 /// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
@@ -31,7 +31,7 @@ pub struct Candidate {
 /// What became of a name that was added by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedAs {
-    /// A row was made, or made again for a forgotten name.
+    /// A row was made, or made again for a forgotten name, or a parked host came back.
     New,
     /// Known already, and not touched.
     Known,
@@ -98,7 +98,7 @@ pub(crate) fn insert_candidates(
     Ok(made)
 }
 
-/// Inserts names by hand, due at once; forgotten ones come back.
+/// Inserts names by hand, due at once; forgotten and parked ones come back.
 pub(crate) fn add_now(
     connection: &Connection,
     hosts: &[Host],
@@ -114,11 +114,17 @@ pub(crate) fn add_now(
         });
     }
     let made = insert_candidates(connection, &candidates)?;
-    let added_as = |(one, is_new): (Candidate, bool)| {
-        let added_as = if is_new { AddedAs::New } else { AddedAs::Known };
-        (one.host, added_as)
-    };
-    Ok(candidates.into_iter().zip(made).map(added_as).collect())
+    let mut added = Vec::with_capacity(made.len());
+    for (one, is_new) in candidates.into_iter().zip(made) {
+        let comes_in = is_new || word::unpark_row(connection, one.host.as_str(), now, now)?;
+        let added_as = if comes_in {
+            AddedAs::New
+        } else {
+            AddedAs::Known
+        };
+        added.push((one.host, added_as));
+    }
+    Ok(added)
 }
 
 /// Inserts hosts as another crawler knew them; forgotten ones come back.

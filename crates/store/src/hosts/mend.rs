@@ -26,7 +26,10 @@ pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) *
 pub(crate) const CLAMP_IN_FLIGHT: &str =
     "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";
 
-pub(crate) const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked'";
+/// A host that opted out by word of mouth is never asked anyway, and parking it would lose the
+/// opt-out (invariant I7).
+pub(crate) const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked' \
+     AND (state <> 'opted_out' OR opted_out_by = 'robots')";
 
 pub(crate) const PARK: &str = "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
      count = 0, gone = 0, gone_last = 0, target = NULL, opted_out_by = NULL, doublings = 0, last_note = ?3 WHERE id = ?1";

@@ -3,12 +3,26 @@
 //! In: a host and who speaks. Out: its new state. Refused: taking back what somebody else said (invariant I7).
 
 use census::state::{OptedOutBy, ParkedWhy, Record, State};
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 use protocol::Host;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use crate::StoreError;
-use crate::hosts::row;
+use crate::hosts::{mend, row};
+
+/// Parked rows that one transaction looks at, so that a long walk never holds the writer up.
+pub(crate) const UNPARKED_MAX: u32 = 500;
+
+pub(crate) const PARKED: &str = "SELECT id, name FROM hosts \
+     WHERE state = 'parked' AND hidden = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+
+/// The state before is the last verdict's, where that was `alive`. Every other host is asked as if
+/// it had just come in, robots.txt first, and is on no list until it answers.
+pub(crate) const UNPARK: &str = "UPDATE hosts SET state = CASE \
+     WHEN (SELECT verdict FROM history WHERE host_id = hosts.id ORDER BY seq DESC LIMIT 1) = 'alive' \
+     THEN 'alive' ELSE 'discovered' END, \
+     parked_why = NULL, since = ?3, due = ?2, doublings = 0, last_note = 'its name is admitted again' \
+     WHERE name = ?1 AND state = 'parked'";
 
 /// What became of an opt-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,18 +132,61 @@ pub(crate) fn park(
     Ok(Park::Done)
 }
 
-/// Ends a hold: the host is discovered anew and due at once. Gives whether it was held.
+/// Where a walk through the parked rows is. The index of states orders them so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ParkedCursor {
+    hidden: bool,
+    id: i64,
+}
+
+/// Brings back the admitted hosts among the next [`UNPARKED_MAX`] parked ones, each due within the
+/// hour. Gives their number, and where to go on: `None` after the last parked row.
 pub(crate) fn unpark(
     connection: &Connection,
-    host: &Host,
+    from: ParkedCursor,
+    admits: impl Fn(&Host) -> bool,
+    now: Timestamp,
+    jitter_seed: u64,
+    calendar: Calendar,
+) -> Result<(u64, Option<ParkedCursor>), StoreError> {
+    let rows: Vec<(i64, String)> = connection
+        .prepare_cached(PARKED)?
+        .query_map(params![from.hidden, from.id, UNPARKED_MAX], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let mut brought = 0_u64;
+    for (id, name) in &rows {
+        // A row whose text is no name of this version stays parked.
+        let host = Host::parse(name).ok().filter(|host| host.as_str() == name);
+        if host.is_some_and(|host| admits(&host)) {
+            let due = now.plus(calendar.again_soon(mend::jitter(jitter_seed, *id)));
+            unpark_row(connection, name, due, now)?;
+            brought = brought.saturating_add(1);
+        }
+    }
+    let next = match rows.last() {
+        Some((id, _)) => Some(ParkedCursor { id: *id, ..from }),
+        None if from.hidden => None,
+        None => Some(ParkedCursor {
+            hidden: true,
+            id: i64::MIN,
+        }),
+    };
+    Ok((brought, next))
+}
+
+/// Brings one host back, whose name the caller knows to be admitted. Gives whether it was parked.
+pub(crate) fn unpark_row(
+    connection: &Connection,
+    name: &str,
+    due: Timestamp,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let found = row::find(connection, host)?;
-    let is_parked = found.is_some_and(|row| matches!(row.record.state, State::Parked { .. }));
-    if is_parked {
-        put(connection, host, State::Discovered, now)?;
-    }
-    Ok(is_parked)
+    let changed = connection
+        .prepare_cached(UNPARK)?
+        .execute(params![name, due.0, now.0])?;
+    Ok(changed > 0)
 }
 
 /// Puts a host into a state, whatever it was in; makes its row if there is none.

@@ -20,6 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 mod classes;
 mod confirmed;
 mod mending;
+mod parked;
 mod trouble;
 
 struct Census {
@@ -468,24 +469,6 @@ async fn an_unknown_host_that_opts_out_cannot_be_brought_in_by_a_peers_list() {
     assert_eq!(added, [false]);
     census.writer.add_now(vec![host("a")], NOW).await.unwrap();
     assert_eq!(census.take_due(9).await, [""; 0]);
-}
-
-#[tokio::test]
-async fn a_hold_ends_only_by_its_end_and_never_hides_an_opt_out() {
-    let census = Census::with(&["a"]).await;
-    let writer = &census.writer;
-    let (a, why) = (host("a"), ParkedWhy::Moderator);
-    assert!(!writer.unpark(&a, NOW).await.unwrap());
-    assert_eq!(writer.park(&a, why, NOW).await.unwrap(), Park::Done);
-    assert_eq!(census.take_due(9).await, [""; 0]);
-    assert!(writer.unpark(&a, NOW).await.unwrap());
-    assert_eq!(census.take_due(9).await, ["a.example"]);
-    let by = OptedOutBy::Owner;
-    writer.opt_out(&a, by, NOW).await.unwrap();
-    assert_eq!(
-        writer.park(&a, why, NOW).await.unwrap(),
-        Park::OptedOut { by }
-    );
 }
 
 #[tokio::test]

@@ -1,0 +1,145 @@
+//! Parked hosts: they are never asked, and come back when their names are admitted again.
+
+use census::state::OptedOutBy;
+
+use super::*;
+use crate::hosts::word::{self, ParkedCursor, UNPARKED_MAX};
+
+fn admits_all(_host: &Host) -> bool {
+    true
+}
+
+async fn park(census: &Census, name: &str) {
+    let name = host(name);
+    let parked = census.writer.park(&name, ParkedWhy::InvalidName, NOW);
+    assert_eq!(parked.await.unwrap(), Park::Done);
+}
+
+async fn unpark(census: &Census) -> u64 {
+    let back = census.writer.unpark(admits_all, NOW, 7, REAL).await;
+    back.unwrap()
+}
+
+#[tokio::test]
+async fn a_parked_host_comes_back_as_alive_if_that_was_its_last_verdict() {
+    let census = Census::with(&["a", "b", "c", "d", "e"]).await;
+    census.check("a", &alive()).await;
+    census.check("b", &alive()).await;
+    census.check("b", &Verdict::OptedOut).await;
+    census.check("c", &dead()).await;
+    for name in ["a", "b", "c", "d"] {
+        park(&census, name).await;
+    }
+    assert_eq!(census.take_due(9).await, ["e.example"]);
+    assert_eq!(unpark(&census).await, 4);
+    let soon = NOW.plus(HOUR);
+    for (name, state) in [
+        ("a", State::Alive),
+        // Its robots.txt is asked first, and it is on no list until that lets the census in.
+        ("b", State::Discovered),
+        ("c", State::Discovered),
+        ("d", State::Discovered),
+    ] {
+        let record = census.stored(name).record;
+        assert_eq!(record.state, state, "{name}");
+        assert!(record.due.is_some_and(|due| due <= soon), "{name}");
+    }
+    let due = |name| census.stored(name).record.due;
+    assert_ne!(due("a"), due("b"), "spread out");
+    assert_eq!(unpark(&census).await, 0);
+}
+
+#[tokio::test]
+async fn a_name_that_is_still_refused_stays_parked() {
+    let census = Census::with(&["a", "b"]).await;
+    park(&census, "a").await;
+    park(&census, "b").await;
+    let admits = |host: &Host| host.as_str() == "b.example";
+    let back = census.writer.unpark(admits, NOW, 7, REAL).await.unwrap();
+    assert_eq!(back, 1);
+    assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
+    // The operator's word, for a name that is admitted.
+    let added = census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    assert_eq!(added, [(host("a"), AddedAs::New)]);
+    assert_eq!(census.take_due(9).await, ["a.example"]);
+    let added = census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    assert_eq!(added, [(host("a"), AddedAs::Known)]);
+}
+
+#[tokio::test]
+async fn a_submission_brings_a_parked_host_back_and_a_peers_list_does_not() {
+    let census = Census::with(&["a"]).await;
+    park(&census, "a").await;
+    let admission = |brings_back| Admission {
+        candidates: vec![candidate("a")],
+        brings_back,
+        ..Admission::default()
+    };
+    census.writer.admit(admission(false)).await.unwrap();
+    assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
+    let made = census.writer.admit(admission(true)).await.unwrap();
+    assert_eq!(made, [false], "a known name costs no room");
+    assert_eq!(census.stored("a").record.state, State::Discovered);
+}
+
+/// Hidden and other hosts, more of each than one transaction looks at.
+#[tokio::test]
+async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start() {
+    let mut census = Census::new();
+    let names: Vec<_> = (0..UNPARKED_MAX * 2 + 2)
+        .map(|n| candidate(&format!("n{n}")))
+        .collect();
+    let all = u64::from(UNPARKED_MAX * 2 + 2);
+    census.writer.add(names).await.unwrap();
+    census
+        .sql(
+            "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', due = NULL, \
+             hidden = id % 2",
+        )
+        .await;
+    let once = |c: &Connection| word::unpark(c, ParkedCursor::default(), admits_all, NOW, 7, REAL);
+    let (brought, _) = census.writer.call(once).await.unwrap();
+    assert_eq!(brought, u64::from(UNPARKED_MAX));
+    // One of them is hidden, and so comes later.
+    let due = |census: &Census| ["n0", "n1"].map(|name| census.stored(name).record.due);
+    let before = due(&census);
+    assert_eq!(before.iter().flatten().count(), 1);
+
+    // Nothing of the walk is remembered, only what was committed.
+    let path = census.dir.path().join("census.db");
+    census.store.close();
+    census.store = open_tuned(&path, Tuning::default()).unwrap();
+    census.writer = census.store.writer();
+    assert_eq!(due(&census), before);
+    assert_eq!(unpark(&census).await, all - brought);
+    let after = due(&census);
+    assert!(
+        before
+            .iter()
+            .zip(&after)
+            .all(|(before, after)| { after.is_some() && (before.is_none() || before == after) })
+    );
+    assert_eq!(unpark(&census).await, 0);
+}
+
+#[tokio::test]
+async fn parking_never_loses_an_opt_out_by_word_of_mouth() {
+    let census = Census::with(&["a", "b"]).await;
+    let by = OptedOutBy::Owner;
+    for name in ["a", "b"] {
+        census.writer.opt_out(&host(name), by, NOW).await.unwrap();
+    }
+    let a = host("a");
+    let parked = census.writer.park(&a, ParkedWhy::InvalidName, NOW);
+    assert_eq!(parked.await.unwrap(), Park::OptedOut { by });
+    // Refused by this version's rules, and valid by the next one's.
+    census
+        .sql("UPDATE hosts SET name = 'B.example' WHERE name = 'b.example'")
+        .await;
+    census.writer.recover(NOW, 7, REAL).await.unwrap();
+    census
+        .sql("UPDATE hosts SET name = 'b.example' WHERE name = 'B.example'")
+        .await;
+    assert_eq!(unpark(&census).await, 0);
+    assert_eq!(census.stored("b").record.state, State::OptedOut { by });
+}
