@@ -287,3 +287,48 @@ fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()>
     std::fs::create_dir_all(&folder)?;
     Ok(std::fs::write(folder.join("firewall.md"), table)?)
 }
+
+/// Without the rules all are answered, so that this can fail.
+#[test]
+fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else_out()
+-> anyhow::Result<()> {
+    if !privileged(&["ip", "nft"]) {
+        return Ok(());
+    }
+    let mut network = Network::new(&["web-machine", "web-near", "web-far"])?;
+    let near = ["172.20.0.2", "fd00:20::2"];
+    let far = ["172.21.0.2", "fd00:21::2"];
+    for (bridge, machine, guest, guests) in [
+        ("near0", ["172.20.0.1", "fd00:20::1"], "web-near", near),
+        ("far0", ["172.21.0.1", "fd00:21::1"], "web-far", far),
+    ] {
+        network.bridge("web-machine", bridge, machine, guest, guests)?;
+    }
+    // Another address in the same IPv6 network is the same client.
+    let second = "address add fd00:20::3/64 dev eth0 nodad";
+    network.run(
+        "web-near",
+        &[&["ip"], &*second.split(' ').collect::<Vec<_>>()].concat(),
+    )?;
+    for port in [8080, 22] {
+        network.listen("web-machine", Listener::Tcp(port))?;
+    }
+    let held = |space, sources: &[&str], to, port| {
+        let sources = sources
+            .iter()
+            .map(|source| source.parse().expect("an address"));
+        network.held(space, sources.collect(), socket(to, port), 200)
+    };
+    let of_v6 = [near[1], "fd00:20::3"];
+    assert_eq!(held("web-near", &near[..1], "172.20.0.1", 8080)?, 200);
+    assert_eq!(held("web-near", &of_v6, "fd00:20::1", 8080)?, 200);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nftables/fedicensus-web.nft");
+    network.nft("web-machine", &std::fs::read_to_string(path)?)?;
+    assert_eq!(held("web-near", &near[..1], "172.20.0.1", 8080)?, 128);
+    assert_eq!(held("web-near", &of_v6, "fd00:20::1", 8080)?, 128);
+    assert_eq!(held("web-near", &near[..1], "172.20.0.1", 22)?, 200);
+    for (to, transport) in [("172.20.0.1", 0), ("fd00:20::1", 1)] {
+        assert!(held("web-far", &far[transport..=transport], to, 8080)? > 0);
+    }
+    Ok(())
+}

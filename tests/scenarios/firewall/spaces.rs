@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use futures_util::future::join_all;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tests::Need;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -296,6 +296,34 @@ impl Network {
             reached.extend(thread.join().expect("a probe does not panic")?);
         }
         Ok(reached)
+    }
+
+    /// Opens `count` connections from these addresses in turn, and keeps all until the last was
+    /// tried. How many of them were answered.
+    pub(super) fn held(
+        &self,
+        space: &str,
+        sources: Vec<IpAddr>,
+        to: SocketAddr,
+        count: usize,
+    ) -> anyhow::Result<usize> {
+        let thread = self.within(space, move || {
+            let opening = sources
+                .into_iter()
+                .cycle()
+                .take(count)
+                .map(|source| async move {
+                    let socket = match source {
+                        IpAddr::V4(_) => TcpSocket::new_v4()?,
+                        IpAddr::V6(_) => TcpSocket::new_v6()?,
+                    };
+                    socket.bind(SocketAddr::new(source, 0))?;
+                    timeout(PROBE_TIME, socket.connect(to)).await?
+                });
+            let opened = runtime()?.block_on(join_all(opening));
+            Ok(opened.iter().filter(|stream| stream.is_ok()).count())
+        })?;
+        thread.join().expect("no panic in there")
     }
 
     /// Sends so many datagrams from one socket, or begins so many connections, as fast as it can.

@@ -1,0 +1,140 @@
+//! What the compose files and the Quadlet units give each part: ports, mounts and logs.
+
+use crate::tree::{files, none, read};
+
+#[test]
+fn visitors_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
+    let compose = read("compose.yaml");
+    assert!(compose.contains("\"${FEDICENSUS_PORT:-127.0.0.1:8080}:8080\""));
+    let unit = read("deploy/quadlet/fedicensus-web.container");
+    assert!(unit.contains("\nPublishPort=${FEDICENSUS_PORT}:8080\n"));
+    assert!(unit.contains("\nEnvironment=FEDICENSUS_PORT=127.0.0.1:8080\n"));
+    let settings = read("deploy/quadlet/fedicensus.env");
+    assert!(settings.contains("\nFEDICENSUS_PORT=127.0.0.1:8080\n"));
+}
+
+/// Volumes of sockets, with the part that makes the socket in each.
+const SOCKETS: [(&str, &str); 6] = [
+    ("gateway", "gateway"),
+    ("launcher", "launcher"),
+    ("metrics", "orchestrator"),
+    ("texts", "gateway"),
+    ("intake", "orchestrator"),
+    ("intake-http", "intake"),
+];
+
+/// A part that connects to a socket can neither take it away nor fill the volume.
+#[test]
+fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
+    let mut mounts = Vec::new();
+    for file in ["compose.yaml", "deploy/compose.intake.yaml"] {
+        mounts.extend(compose_mounts(file));
+    }
+    for unit in files("deploy/quadlet", "") {
+        mounts.extend(unit_mounts(&unit));
+    }
+    let mut breaches = Vec::new();
+    for (volume, maker) in SOCKETS {
+        let of_volume: Vec<_> = mounts
+            .iter()
+            .filter(|mount| mount.volume == volume)
+            .collect();
+        // Its maker and at least one other part, by Compose and by Quadlet.
+        assert!(of_volume.len() >= 4, "{volume}: {of_volume:?}");
+        breaches.extend(
+            of_volume
+                .into_iter()
+                .filter(|mount| mount.is_read_only == (mount.part == maker))
+                .map(|mount| format!("{mount:?}")),
+        );
+    }
+    none(
+        "mounted writable by others than the maker, or not by it",
+        &breaches,
+    );
+}
+
+#[derive(Debug)]
+struct Mount {
+    #[expect(dead_code, reason = "printed")]
+    file: String,
+    part: String,
+    volume: String,
+    is_read_only: bool,
+}
+
+/// The named volumes that services of a compose file mount.
+fn compose_mounts(file: &str) -> Vec<Mount> {
+    let mut part = String::new();
+    let mut found = Vec::new();
+    for line in read(file).lines() {
+        let depth = line.len() - line.trim_start().len();
+        if let (2, Some(name)) = (depth, line.trim().strip_suffix(':')) {
+            name.clone_into(&mut part);
+        }
+        let Some(entry) = line.strip_prefix("      - ") else {
+            continue;
+        };
+        let volume = match entry.strip_prefix("{ type: volume, source: ") {
+            Some(rest) => rest.split(',').next(),
+            None => entry.split_once(":/run/").map(|(volume, _)| volume),
+        };
+        if let Some(volume) = volume {
+            found.push(Mount {
+                file: file.to_owned(),
+                part: part.clone(),
+                volume: volume.to_owned(),
+                is_read_only: entry.contains("read_only: true"),
+            });
+        }
+    }
+    found
+}
+
+/// The volumes that a unit, or a drop-in of one, mounts.
+fn unit_mounts(file: &str) -> Vec<Mount> {
+    let part = file
+        .split('/')
+        .find_map(|name| name.strip_prefix("fedicensus-")?.split_once(".container"))
+        .map_or("", |(part, _)| part);
+    read(file)
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("Volume=fedicensus-")?
+                .split_once(".volume:")
+        })
+        .map(|(volume, rest)| Mount {
+            file: file.to_owned(),
+            part: part.to_owned(),
+            volume: volume.to_owned(),
+            is_read_only: rest.split([':', ',']).any(|option| option == "ro"),
+        })
+        .collect()
+}
+
+/// A backup holds opt-outs by name, and keys.
+#[test]
+fn every_backup_that_a_document_types_is_readable_by_its_owner_alone() {
+    let page = read("docs/operating.md");
+    let backups: Vec<_> = page
+        .lines()
+        .filter(|line| line.contains("backup - >"))
+        .collect();
+    assert_eq!(backups.len(), 3);
+    let breaches: Vec<_> = backups
+        .into_iter()
+        .filter(|line| !line.contains("(umask 077 && "))
+        .map(str::to_owned)
+        .collect();
+    none("others may read these", &breaches);
+}
+
+/// The parts' lines in the journal are how an operator learns of opt-outs.
+#[test]
+fn a_flood_of_requests_pushes_no_other_parts_lines_out_of_the_log() {
+    let unit = read("deploy/quadlet/fedicensus-web.container");
+    assert!(unit.contains("\nLogDriver=k8s-file\n"));
+    assert!(unit.contains(" --log-opt=max-size=10mb\n"));
+    let compose = read("compose.yaml");
+    assert!(compose.contains("  options: { max-size: 10m, max-file: \"3\" }\n"));
+}
