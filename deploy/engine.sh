@@ -160,6 +160,14 @@ find_socket() {
     export ENGINE_SOCKET
 }
 
+# lab_instance: sets INSTANCE to the lab's name, from FEDICENSUS_LAB_NAME, and has Compose call the
+# lab's images by it, so that no lab replaces the images of a census on the same engine.
+lab_instance() {
+    INSTANCE=fedicensus-${FEDICENSUS_LAB_NAME:-lab}
+    [[ $INSTANCE =~ ^fedicensus-[a-z0-9]{1,30}$ ]] || fail "FEDICENSUS_LAB_NAME is '${FEDICENSUS_LAB_NAME:-}'; it takes 1 to 30 small letters and digits"
+    export FEDICENSUS_TAG=$INSTANCE
+}
+
 # find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
 find_profile() {
     if [[ $ENGINE_IS == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
@@ -177,20 +185,23 @@ chosen() {
     say "engine: $ENGINE $ENGINE_VERSION$behind; compose tool: ${COMPOSE[*]}${DOCKER_HOST:+ at $DOCKER_HOST}"
 }
 
-# find_base_images DEPLOY-FOLDER: the public base images where they are here or a registry answers, else our own, made when they aren't
-# there yet. Exports FEDICENSUS_BASE_RUST and FEDICENSUS_BASE_NGINX in the second case.
-find_base_images() {
-    local folder=$1 public
+# has_base_images DEPLOY-FOLDER: whether base images are named, here or to be had; else they are made.
+has_base_images() {
+    local public
     if [[ -n ${FEDICENSUS_BASE_RUST:-} && -n ${FEDICENSUS_BASE_NGINX:-} ]]; then
         return
     fi
-    if [[ ! -e $folder/base-images/build/base.env ]]; then
-        public=$(sed -n 's/^ARG BASE_RUST=//p' "$folder/../Containerfile.checker")
-        if "$ENGINE" image inspect "$public" >/dev/null 2>&1 || timeout 20 "$ENGINE" manifest inspect "$public" >/dev/null 2>&1; then
-            say "base images: the public ones"
-            return
-        fi
-        say "base images: no registry answers, so they are made here"
+    [[ ! -e $1/base-images/build/base.env ]] || return 1
+    public=$(sed -n 's/^ARG BASE_RUST=//p' "$1/../Containerfile.checker")
+    "$ENGINE" image inspect "$public" >/dev/null 2>&1 || timeout 20 "$ENGINE" manifest inspect "$public" >/dev/null 2>&1
+}
+
+# find_base_images DEPLOY-FOLDER: the public base images where they are here or a registry answers, else our own, made when they aren't
+# there yet. Exports FEDICENSUS_BASE_RUST and FEDICENSUS_BASE_NGINX in the second case.
+find_base_images() {
+    local folder=$1
+    if has_base_images "$folder"; then
+        return
     fi
     ENGINE=$ENGINE "$folder/base-images/make"
     set -a

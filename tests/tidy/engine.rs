@@ -127,7 +127,7 @@ impl Stage {
     }
 }
 
-fn on_this_machine(tool: &str) -> PathBuf {
+pub(crate) fn on_this_machine(tool: &str) -> PathBuf {
     let path = std::env::var_os("PATH").expect("a PATH");
     std::env::split_paths(&path)
         .map(|folder| folder.join(tool))

@@ -10,10 +10,13 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
+mod clock;
+mod deployment;
 mod documents;
 mod engine;
 mod images;
 mod imports;
 mod metrics;
+mod packages;
 mod text;
 mod tree;

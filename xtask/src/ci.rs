@@ -25,13 +25,14 @@ pub(crate) enum Extent {
 }
 
 /// Shell scripts of ours, which shellcheck reads beside those below [`ROOTLESS`].
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     ".ci/run",
     "deploy/base-images/make",
     "deploy/build",
     "deploy/engine.sh",
     "deploy/nginx/health",
     "deploy/nginx/start",
+    "deploy/packages.sh",
     "deploy/quadlet/install",
     "lab/down",
     "lab/up",
@@ -42,8 +43,8 @@ const ROOTLESS: &str = "tests/rootless";
 
 /// Largest images, in bytes. A checker is started for every check and is all that a hostile host could ever use.
 const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
-    ("localhost/fedicensus-checker:latest", 10_000_000),
-    ("localhost/fedicensus-orchestrator:latest", 30_000_000),
+    ("localhost/fedicensus-checker", 10_000_000),
+    ("localhost/fedicensus-orchestrator", 30_000_000),
 ];
 
 /// Stories that a container adds nothing to: they were told over processes in the step before, or need a short week that an engine has no time for.
@@ -78,6 +79,8 @@ const CONFINED: [&str; 4] = [
 
 /// CI's lab and the port where it publishes: a lab that somebody looks at meanwhile has others.
 const LAB_NAME: &str = "ci";
+/// Tag of the images that CI builds, so that it replaces none of a census on the same engine.
+const IMAGE_TAG: &str = "fedicensus-ci";
 const LAB_PORT: &str = "18723";
 
 /// Runs the steps in order, up to the first that fails.
@@ -89,6 +92,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
         Extent::Whole => Some(Engine::find()?),
         Extent::Fast => None,
     };
+    packages(root, extent)?;
     let before = engine.as_ref().map(Engine::belongings).transpose()?;
     // Made from packages where no registry answers: minutes of downloading and unpacking, beside what keeps the processors busy.
     let bases = engine.as_ref().map(|_| {
@@ -110,6 +114,22 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
     }
     summary.print()?;
     result
+}
+
+/// Ends with the one command that installs all that is missing, instead of failing step by step.
+fn packages(root: &Path, extent: Extent) -> anyhow::Result<()> {
+    let groups = match extent {
+        Extent::Whole => "lab bases test",
+        Extent::Fast => "test",
+    };
+    let script = format!(
+        ". deploy/engine.sh; . deploy/packages.sh; missing_packages {groups}; install_missing no"
+    );
+    passes(
+        Command::new("bash")
+            .args(["-euc", &script, "cargo xtask ci"])
+            .current_dir(root),
+    )
 }
 
 fn without_engine(
@@ -186,6 +206,7 @@ fn with_engine(
         passes(
             Command::new(root.join("deploy/build"))
                 .arg("--lab")
+                .env("FEDICENSUS_LAB_NAME", LAB_NAME)
                 .current_dir(root),
         )?;
         sizes(engine)
@@ -209,6 +230,10 @@ fn with_engine(
         done(
             command
                 .env("FEDICENSUS_E2E", "required")
+                .env(
+                    "FEDICENSUS_LAB_CHECKER",
+                    format!("localhost/fedicensus-checker:{IMAGE_TAG}"),
+                )
                 .env("FEDICENSUS_LAB_ENGINE", &engine.socket),
         )
     })?;
@@ -267,16 +292,18 @@ fn lab(root: &Path, engine: &Engine) -> anyhow::Result<Outcome> {
             .current_dir(root);
         command
     };
-    let up = passes(script("lab/up").args(["--keep-images", "--port", LAB_PORT]));
+    let up = passes(script("lab/up").args(["--keep-images", "--intake", "--port", LAB_PORT]));
     let confined = up
         .and_then(|()| parts_are_confined(engine))
         .and_then(|()| metrics_are_apart(engine))
+        .and_then(|()| intake_answers())
         .and_then(|()| browser::look(root, LAB_PORT));
     let down = passes(&mut script("lab/down"));
     confined.and(down).map(|()| Outcome::Passed)
 }
 
-/// Invariant I1's other half: the parts that hold the database and the engine's socket have no network, and no part can write or gain anything.
+/// Invariant I1's other half: the parts that hold the database, the engine's socket and strangers'
+/// requests have no network, and no part can write or gain anything.
 /// Asked of the engine, and of the kernel about each part's first process: what was asked for may not have been done.
 fn parts_are_confined(engine: &Engine) -> anyhow::Result<()> {
     let label = format!("label=org.fedicensus=fedicensus-{LAB_NAME}");
@@ -307,7 +334,7 @@ fn parts_are_confined(engine: &Engine) -> anyhow::Result<()> {
                 bail!("the kernel does not say `{wanted}` of this part: {line}\n{status}");
             }
         }
-        let inner = ["orchestrator", "launcher"]
+        let inner = ["orchestrator", "launcher", "intake"]
             .iter()
             .any(|part| line.contains(part));
         if inner && !line.contains(" none ") {
@@ -315,8 +342,8 @@ fn parts_are_confined(engine: &Engine) -> anyhow::Result<()> {
         }
         without_network += u32::from(inner);
     }
-    if without_network != 2 {
-        bail!("orchestrator and launcher were not both there: {ids}");
+    if without_network != 3 {
+        bail!("orchestrator, launcher and intake were not all there: {ids}");
     }
     Ok(())
 }
@@ -367,6 +394,26 @@ fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
     ))
 }
 
+/// Through the web server, whose volume with the intake's socket is read-only.
+fn intake_answers() -> anyhow::Result<()> {
+    let url = format!("http://127.0.0.1:{LAB_PORT}/submit/nobody.example.com");
+    let status = output(Command::new("curl").args([
+        "-sS",
+        "--max-time",
+        "30",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        &url,
+    ]))?;
+    // Without the intake, nginx answers 502 or 503.
+    if status.starts_with('5') {
+        bail!("the intake does not answer {url}: {status}");
+    }
+    say(&format!("intake: {url} is answered with {status}"))
+}
+
 /// Cargo, the one that runs us.
 fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
@@ -403,12 +450,13 @@ fn tables(root: &Path) -> anyhow::Result<Outcome> {
 }
 
 fn sizes(engine: &Engine) -> anyhow::Result<Outcome> {
-    for (image, most) in IMAGE_BYTES_MAX {
+    for (name, most) in IMAGE_BYTES_MAX {
+        let image = format!("{name}:{IMAGE_TAG}");
         let text =
             output(
                 engine
                     .command()
-                    .args(["image", "inspect", "--format", "{{.Size}}", image]),
+                    .args(["image", "inspect", "--format", "{{.Size}}", &image]),
             )?;
         let size: u64 = text.trim().parse()?;
         say(&format!("{image}: {:.1} MB", size as f64 / 1e6))?;

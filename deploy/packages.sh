@@ -1,0 +1,98 @@
+# The one list of what the scripts and CI need beside an engine, and of the Debian packages that
+# have it. Sourced after deploy/engine.sh, for `fail`, `say` and `have`.
+# shellcheck shell=bash
+
+# A line each: group, command or file, package. `lab` is for lab/up and deploy/build, `bases` for
+# base images where no registry answers, `test` for the tests and CI, `machine` for the virtual
+# machine with rootless Podman.
+PACKAGES='
+lab      curl                                              curl
+bases    mmdebstrap                                        mmdebstrap
+bases    /usr/share/keyrings/debian-archive-keyring.gpg    debian-archive-keyring
+bases    /etc/ssl/certs/ca-certificates.crt                ca-certificates
+test     cc                                                gcc
+test     /usr/include/stdio.h                              libc6-dev
+test     g++                                               g++
+test     jq                                                jq
+test     sqlite3                                           sqlite3
+test     python3                                           python3
+test     pip3                                              python3-pip
+test     zstd                                              zstd
+test     shellcheck                                        shellcheck
+test     nft                                               nftables
+test     ip                                                iproute2
+test     promtool                                          prometheus
+test     minisign                                          minisign
+test     node                                              nodejs
+test     nginx                                             nginx-light
+test     chromium                                          chromium
+machine  qemu-system-x86_64                                qemu-system-x86
+'
+
+# is_there COMMAND-OR-FILE: daemons lie outside an ordinary user's path.
+is_there() {
+    if [[ $1 == /* ]]; then
+        [[ -e $1 ]]
+    else
+        PATH=$PATH:/usr/sbin:/sbin have "$1"
+    fi
+}
+
+# missing_packages GROUP…: sets MISSING to the packages of these groups that are not there.
+missing_packages() {
+    local group thing package
+    MISSING=()
+    while read -r group thing package; do
+        if [[ " $* " == *" $group "* ]] && ! is_there "$thing"; then
+            MISSING+=("$package")
+        fi
+    done <<<"$PACKAGES"
+    [[ " $* " == *" lab "* ]] || return 0
+    have docker || have podman || MISSING+=(docker.io)
+    # Any compose tool will do that fits the engine.
+    if ! have docker-compose && ! have podman-compose && ! docker compose version >/dev/null 2>&1; then
+        if have podman && ! have docker; then MISSING+=(podman-compose); else MISSING+=(docker-compose); fi
+    fi
+}
+
+# install_missing MAY-INSTALL: installs MISSING from Debian's packages where the user may and
+# MAY-INSTALL is `yes`, and says so first; otherwise fails with one command that installs all.
+# An engine is never installed: it is a service, and which one is the operator's choice.
+install_missing() {
+    local root=() units=() command unit
+    ((${#MISSING[@]})) || return 0
+    command="apt-get install --no-install-recommends ${MISSING[*]}"
+    if ((EUID != 0)); then
+        command="sudo $command"
+        root=(sudo -n)
+    fi
+    have apt-get || fail "missing: ${MISSING[*]} (Debian's names); install what this system calls them"
+    [[ $1 == yes && " ${MISSING[*]} " != *" docker.io "* ]] || fail "missing: ${MISSING[*]}; install them: $command"
+    ((EUID == 0)) || sudo -n true 2>/dev/null || fail "missing: ${MISSING[*]}; install them: $command"
+    say "installing from Debian's packages: ${MISSING[*]}"
+    # Of these only the programs are wanted: no service of theirs starts, now or with the machine.
+    for unit in prometheus nginx; do
+        if [[ " ${MISSING[*]} " == *" $unit"* && -d /run/systemd/system ]]; then
+            units+=("$unit.service")
+        fi
+    done
+    ((${#units[@]} == 0)) || "${root[@]}" systemctl --quiet mask --runtime "${units[@]}"
+    "${root[@]}" apt-get -q update >&2
+    "${root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${MISSING[@]}" >&2
+    if ((${#units[@]})); then
+        "${root[@]}" systemctl --quiet unmask --runtime "${units[@]}"
+        "${root[@]}" systemctl --quiet disable "${units[@]}" 2>/dev/null
+    fi
+}
+
+# ready_for_images MAY-INSTALL BUILD DEPLOY-FOLDER: sees that all is there to run the images, and
+# with BUILD `yes` to build them.
+ready_for_images() {
+    local groups=(lab)
+    # Without an engine nobody knows whether a registry answers.
+    if [[ $2 == yes ]] && { ! { have docker || have podman; } || { find_engine && ! has_base_images "$3"; }; }; then
+        groups+=(bases)
+    fi
+    missing_packages "${groups[@]}"
+    install_missing "$1"
+}
