@@ -6,7 +6,7 @@ use tests::{Options, Role, World};
 
 use crate::commands::text;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = tests::PATIENCE;
 
 /// Named by `junk.lab.test` in one list, below one domain.
 const FLOOD: [&str; 7] = [

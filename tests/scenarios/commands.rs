@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tests::{Options, Role, World};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = tests::PATIENCE;
 
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -22,7 +22,7 @@ use chance::Chance;
 use list::Visitor;
 use shown::{Shown, is_kept};
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// Looks at what ought to come about in a few milliseconds.
 const CLOSELY: Duration = Duration::from_millis(2);

@@ -6,7 +6,7 @@ use tests::{Options, Role, World};
 
 use crate::commands::text;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = tests::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_domain_that_the_operator_denies_is_off_the_list_at_once_and_comes_back_with_his_word()

@@ -6,7 +6,7 @@ use crate::containers::containers_of;
 use tests::{Engine, EngineApi, Options, Role, World, unhurried};
 
 const CROWD: u32 = 40;
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// A census of a crowd, killed in the middle of its first round.
 async fn in_the_middle() -> anyhow::Result<World> {

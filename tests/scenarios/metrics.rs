@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use orchestrator::metrics::table::ALL;
 use tests::{Need, Options, Role, World};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = tests::PATIENCE;
 
 /// An answer of the socket: its head and its body.
 fn asked(socket: &Path, request: &str) -> anyhow::Result<(String, String)> {
@@ -61,7 +61,9 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
                 let found = scraped(&socket)?;
                 let counted = |series: &str| found.get(series).copied().unwrap_or(0.0);
                 Ok(counted(alive) >= 1.0
-                    && counted("fedicensus_verdicts_total{reason=\"tls\",verdict=\"dead\"}") >= 1.0
+                    && counted(
+                        "fedicensus_verdicts_total{reason=\"tls_expired\",verdict=\"dead\"}",
+                    ) >= 1.0
                     && counted("fedicensus_hosts{state=\"alive\"}") >= 1.0
                     && counted("fedicensus_dump_timestamp_seconds") > 0.0)
             },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use census::state::{OptedOutBy, State};
 use tests::{Options, World};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = tests::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> anyhow::Result<()> {

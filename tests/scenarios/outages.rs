@@ -14,8 +14,7 @@ use std::time::Duration;
 use lab::crowd::Crowd;
 use tests::{Options, Watch, World};
 
-/// A crowd comes through its trouble well within this: what waits unconfirmed is dropped after two minutes.
-const SOON: Duration = Duration::from_secs(300);
+const SOON: Duration = tests::PATIENCE;
 
 const CROWD: u32 = 36;
 

@@ -14,8 +14,7 @@ use anyhow::Context;
 use tests::{Need, Options, Role, Watch, World};
 use tokio::time::Instant;
 
-/// For everything that has to come about: the machine may be busy.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// Living hosts: more than it takes to see that failing checks are no chance.
 const CROWD: u32 = 25;

@@ -23,7 +23,7 @@ const UNDER_WAY: usize = 16;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-const SOON: Duration = Duration::from_secs(240);
+const SOON: Duration = tests::PATIENCE;
 
 /// When each check asked its first question, in ms.
 fn checks(world: &World) -> anyhow::Result<Vec<u64>> {

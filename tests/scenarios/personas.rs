@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lab::report::{Found, compare};
-use tests::{Engine, Options, World};
-
-/// A hundred seconds over processes on an idle machine: two generations of names, each spread over a day of forty seconds, and tarpits that take
-/// their whole minute. Containers take twice as long, and machines have other work.
-const ALL_WITHIN: Duration = Duration::from_secs(600);
+use tests::{Engine, Options, PATIENCE, World};
 
 /// A look starts a program and reads the lab's whole log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -53,20 +49,15 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
     let world = World::start(options).await?;
     let mut differences = Vec::new();
     let outcome = world
-        .until_each(
-            LOOK_EVERY,
-            "all is as the table says",
-            ALL_WITHIN,
-            |world| {
-                // A list is published only when nothing but the list is left to differ.
-                differences = compared(world, &expected_list(world))?;
-                if differences.is_empty() {
-                    world.command(&["dump"])?;
-                    differences = compared(world, &world.nodes()?)?;
-                }
-                Ok(differences.is_empty())
-            },
-        )
+        .until_each(LOOK_EVERY, "all is as the table says", PATIENCE, |world| {
+            // A list is published only when nothing but the list is left to differ.
+            differences = compared(world, &expected_list(world))?;
+            if differences.is_empty() {
+                world.command(&["dump"])?;
+                differences = compared(world, &world.nodes()?)?;
+            }
+            Ok(differences.is_empty())
+        })
         .await;
     match outcome {
         Ok(()) => Ok(()),

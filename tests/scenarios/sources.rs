@@ -104,7 +104,7 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
     Ok(())
 }
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = tests::PATIENCE;
 
 /// The daemon reads its lists by itself: one that grew tenfold is held until an operator has looked, then its names are asked like any others; and a list
 /// of suffixes groups anew whoever is there.

@@ -54,7 +54,7 @@ const ELSEWHERE: [&str; 6] = [
     "mastodon.lab.test",
     "pleroma.lab.test",
     "takahe.lab.test",
-    "snac.lab.test",
+    "snac-open.lab.test",
     "akkoma.lab.test",
     "misskey.lab.test",
 ];

@@ -173,10 +173,10 @@ async fn a_dead_host_with_two_addresses_in_one_block_gets_its_verdict() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_living_host_whose_first_address_refuses_has_its_second_tried_at_once() {
     let (_listener, good) = listening([127, 0, 1, 2]);
-    let start = Instant::now();
+    let start = tokio::time::Instant::now();
     let dialled = paced()
         .dial(&SystemRoutes, &[refusing([127, 0, 1, 1]), good])
         .await;

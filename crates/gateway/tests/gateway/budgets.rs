@@ -51,7 +51,7 @@ async fn connections_are_counted_refused_ones_included() {
 }
 
 /// I4: whatever the checker and its host do, their way ends in time; the account is still there to be asked for.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn time_ends_every_connection_of_the_check() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |settings| {
@@ -66,7 +66,7 @@ async fn time_ends_every_connection_of_the_check() {
 }
 
 /// I5: how long a host waited for a place among the containers is not its own time.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn time_runs_from_the_first_connection_not_from_the_open() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |settings| {

@@ -114,7 +114,7 @@ async fn dns_trouble_is_deferred_twice_and_then_the_hosts() {
 }
 
 /// I8.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn groups_and_addresses_have_their_pace() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("*.lab.test"), |settings| {

@@ -130,7 +130,10 @@ pub(crate) fn order() -> CheckOrder {
     }
 }
 
-/// Waits until `happened`, at most ten seconds.
+/// Longest wait for what a busy machine does late: it only ends a test that has failed.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Waits until `happened`, at most [`PATIENCE`].
 pub(crate) async fn eventually<F, T>(mut happened: F)
 where
     F: FnMut() -> T,
@@ -141,7 +144,7 @@ where
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), wait)
+    tokio::time::timeout(PATIENCE, wait)
         .await
         .expect("it never happened");
 }
