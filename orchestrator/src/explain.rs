@@ -3,7 +3,7 @@
 use admission::{Listed, Waiter};
 use census::group::Decision;
 use census::listing::is_listed;
-use census::state::{OptedOutBy, ParkedWhy, Record, State, Verdict};
+use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
 use gateway::control::Deferral;
@@ -211,8 +211,7 @@ fn why(
         State::OptedOut { by: OptedOutBy::Robots } => "its robots.txt asks us to stay away; we ask weekly for robots.txt alone whether it still does".to_owned(),
         State::OptedOut { by: OptedOutBy::Owner } => "its owner asked to be left alone; it is never asked again unless the owner takes that back".to_owned(),
         State::OptedOut { by: OptedOutBy::Moderator } => "a moderator of this census removed it".to_owned(),
-        State::Parked { why: ParkedWhy::InvalidName } => "its name was valid once and no longer is".to_owned(),
-        State::Parked { why: ParkedWhy::Moderator } => "a moderator of this census holds it".to_owned(),
+        State::Parked => "its name was valid once and no longer is".to_owned(),
         _ if is_taken_over(record) => "another crawler says that it lived; it is listed once a check of ours has found that it lives and may be shown".to_owned(),
         _ if record.hidden => "it asks to be left out of statistics, or we could not learn whether it does".to_owned(),
         State::Discovered if record.refuses => "somebody is there, who has refused to talk to us so far".to_owned(),
@@ -243,7 +242,7 @@ fn listed_because(record: &Record) -> String {
         | State::Dead
         | State::Moved { .. }
         | State::OptedOut { .. }
-        | State::Parked { .. } => {
+        | State::Parked => {
             if record.refuses {
                 "it lives, though it refused to talk to us the last time".to_owned()
             } else {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ::intake::wire::{self, Answer, Request, Vouched};
 use admission::KeyHash;
-use census::state::{OptedOutBy, ParkedWhy, Record, State};
+use census::state::{OptedOutBy, Record};
 use protocol::Host;
 use store::{OptIn, OptOut, Reader};
 use tokio::net::{UnixListener, UnixStream};
@@ -161,17 +161,9 @@ impl IntakeHandler {
     }
 
     async fn opt_out(&self, host: Host) -> Result<Answer, String> {
-        let refused = match self.found(&host).await?.map(|record| record.state) {
-            // Else whoever opts out and in again has taken the moderator's hold off.
-            Some(State::Parked {
-                why: ParkedWhy::Moderator,
-            }) => Some(Answer::NotTheirs {
-                words: "this host is held by a moderator of this census: it is not listed and not asked; write to them to have it left alone for good".to_owned(),
-            }),
-            Some(_) => None,
-            None => self.refuse_stranger(&host),
-        };
-        if let Some(answer) = refused {
+        if self.found(&host).await?.is_none()
+            && let Some(answer) = self.refuse_stranger(&host)
+        {
             return Ok(answer);
         }
         let outcome = self.handler.leave_alone(&host, By::Owner).await?;

@@ -314,7 +314,7 @@ fn once_listed(record: Record) -> Option<Instance> {
         | State::Dead
         | State::Moved { .. }
         | State::OptedOut { .. }
-        | State::Parked { .. } => ListedState::Dying,
+        | State::Parked => ListedState::Dying,
     };
     Some(Instance {
         host: record.host.as_str().to_owned(),

@@ -84,9 +84,7 @@ pub fn adopted(
     let (since, due) = match state {
         State::Dying { .. } | State::Moving { .. } => (told.since.unwrap_or(now), daily),
         State::Dead | State::Moved { .. } => (seen, weekly),
-        State::Discovered | State::Alive | State::OptedOut { .. } | State::Parked { .. } => {
-            (seen, daily)
-        }
+        State::Discovered | State::Alive | State::OptedOut { .. } | State::Parked => (seen, daily),
     };
     Record {
         since,

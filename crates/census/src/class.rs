@@ -51,10 +51,9 @@ impl Class {
             (State::Discovered, Tried::Never) => Self::New,
             (State::Discovered, Tried::InVain)
             | (State::Dying { .. } | State::Moving { .. }, _) => Self::Retry,
-            (
-                State::Dead | State::Moved { .. } | State::OptedOut { .. } | State::Parked { .. },
-                _,
-            ) => Self::Dead,
+            (State::Dead | State::Moved { .. } | State::OptedOut { .. } | State::Parked, _) => {
+                Self::Dead
+            }
         }
     }
 
@@ -140,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::listing::is_listed;
-    use crate::state::{OptedOutBy, ParkedWhy};
+    use crate::state::OptedOutBy;
     use crate::time::{Calendar, Jitter, Timestamp};
 
     const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -174,9 +173,7 @@ mod tests {
             Just(State::OptedOut {
                 by: OptedOutBy::Robots
             }),
-            Just(State::Parked {
-                why: ParkedWhy::Moderator
-            }),
+            Just(State::Parked),
         ]
     }
 

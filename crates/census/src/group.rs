@@ -217,7 +217,7 @@ fn share(a_day: u32, record: &Record, now: Timestamp, calendar: Calendar) -> u32
         | State::Dead
         | State::Moved { .. }
         | State::OptedOut { .. }
-        | State::Parked { .. } => false,
+        | State::Parked => false,
     };
     if is_listable {
         a_day

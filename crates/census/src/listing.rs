@@ -31,7 +31,7 @@ pub fn is_listed(
         | State::Dead
         | State::Moved { .. }
         | State::OptedOut { .. }
-        | State::Parked { .. } => false,
+        | State::Parked => false,
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
     use protocol::Host;
 
     use super::*;
-    use crate::state::{OptedOutBy, ParkedWhy};
+    use crate::state::OptedOutBy;
 
     const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -102,12 +102,7 @@ mod tests {
             State::OptedOut {
                 by: OptedOutBy::Moderator,
             },
-            State::Parked {
-                why: ParkedWhy::InvalidName,
-            },
-            State::Parked {
-                why: ParkedWhy::Moderator,
-            },
+            State::Parked,
         ] {
             check(&record(state), false);
         }

@@ -27,7 +27,7 @@ pub fn ordinary_interval(
         }
         State::Moved { .. } => Some(calendar.week(jitter)),
         State::Dead | State::OptedOut { .. } => Some(calendar.weeks(doublings, jitter)),
-        State::Parked { .. } => None,
+        State::Parked => None,
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use protocol::Host;
 
     use super::*;
-    use crate::state::{Before, OptedOutBy, ParkedWhy};
+    use crate::state::{Before, OptedOutBy};
 
     const NOW: Timestamp = Timestamp(1_000_000_000_000);
     const JITTER: Jitter = Jitter(u32::MAX);
@@ -158,20 +158,7 @@ mod tests {
             0,
             None,
         );
-        check(
-            State::Parked {
-                why: ParkedWhy::InvalidName,
-            },
-            0,
-            None,
-        );
-        check(
-            State::Parked {
-                why: ParkedWhy::Moderator,
-            },
-            0,
-            None,
-        );
+        check(State::Parked, 0, None);
         let due = due_after_interruption(1, None, NOW, JITTER, Calendar::REAL);
         assert_eq!(due, None);
     }

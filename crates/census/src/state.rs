@@ -43,11 +43,8 @@ pub enum State {
         /// Who: only they take it back (invariant I7).
         by: OptedOutBy,
     },
-    /// Kept, and never asked.
-    Parked {
-        /// Why.
-        why: ParkedWhy,
-    },
+    /// Kept, and never asked: its name was valid once and no longer is.
+    Parked,
 }
 
 impl State {
@@ -153,15 +150,6 @@ pub enum OptedOutBy {
     Moderator,
 }
 
-/// Why a host is kept without being asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParkedWhy {
-    /// The name was valid once and no longer is.
-    InvalidName,
-    /// A moderator holds it.
-    Moderator,
-}
-
 impl Before {
     /// The name in lower case, as in the database.
     pub fn as_str(self) -> &'static str {
@@ -180,16 +168,6 @@ impl OptedOutBy {
         match self {
             Self::Robots => "robots",
             Self::Owner => "owner",
-            Self::Moderator => "moderator",
-        }
-    }
-}
-
-impl ParkedWhy {
-    /// The name in lower case, as in the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidName => "invalid_name",
             Self::Moderator => "moderator",
         }
     }

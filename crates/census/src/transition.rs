@@ -102,7 +102,7 @@ pub fn transition(
 fn is_open_to(state: &State, verdict: &Verdict) -> bool {
     match state {
         State::OptedOut { by } => *by == OptedOutBy::Robots,
-        State::Parked { .. } => matches!(verdict, Verdict::OptedOut),
+        State::Parked => matches!(verdict, Verdict::OptedOut),
         State::Discovered
         | State::Alive
         | State::Dying { .. }
@@ -151,7 +151,7 @@ impl Step {
     fn moved(&mut self, to: &Host) {
         let next = match &self.change.record.state {
             State::OptedOut { .. } => return self.stay_opted_out(None),
-            State::Parked { .. } => return,
+            State::Parked => return,
             State::Moved { target } if target == to => return self.stay(),
             State::Moving {
                 before,
@@ -194,7 +194,7 @@ impl Step {
     fn gone(&mut self) {
         let (before, count) = match &self.change.record.state {
             State::OptedOut { .. } => return self.stay_opted_out(None),
-            State::Parked { .. } => return,
+            State::Parked => return,
             State::Dying {
                 gone_last: true, ..
             } => {
@@ -247,7 +247,7 @@ impl Step {
     fn dead(&mut self, learned: Option<Host>) {
         let before = match &self.change.record.state {
             State::OptedOut { .. } => return self.stay_opted_out(None),
-            State::Parked { .. } => return,
+            State::Parked => return,
             State::Dead => return self.still_dead(learned),
             State::Dying {
                 before,

@@ -193,7 +193,7 @@ impl Why {
             return Self::listed(record);
         }
         match &record.state {
-            State::OptedOut { .. } | State::Parked { .. } => Self::Withheld,
+            State::OptedOut { .. } | State::Parked => Self::Withheld,
             State::Discovered
             | State::Alive
             | State::Dying { .. }
@@ -233,7 +233,7 @@ impl Why {
             | State::Dead
             | State::Moved { .. }
             | State::OptedOut { .. }
-            | State::Parked { .. } => {
+            | State::Parked => {
                 if record.refuses {
                     Self::LivesRefusing
                 } else {
@@ -276,7 +276,7 @@ impl GroupSays {
             Self::Holds => would_be_listed || is_waiting(record) || is_taken_over(record),
             // Whatever else is mended, it stays off; but nobody's wish, and no hand laid on this one host, is hidden behind that.
             Self::Denies => match &record.state {
-                State::OptedOut { .. } | State::Parked { .. } => false,
+                State::OptedOut { .. } | State::Parked => false,
                 State::Discovered
                 | State::Alive
                 | State::Dying { .. }

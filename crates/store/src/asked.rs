@@ -116,7 +116,7 @@ impl<'c> Beside<'c> {
             | State::Dying { .. }
             | State::Dead
             | State::OptedOut { .. }
-            | State::Parked { .. } => false,
+            | State::Parked => false,
         };
         let group = match row.group_id {
             Some(id) => self

@@ -146,7 +146,7 @@ impl Reader {
             | State::Dying { .. }
             | State::Dead
             | State::OptedOut { .. }
-            | State::Parked { .. } => false,
+            | State::Parked => false,
         };
         Ok(Some(Stored {
             in_flight: row.in_flight,

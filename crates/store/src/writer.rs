@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use census::share::{Room, Shares};
-use census::state::{OptedOutBy, ParkedWhy, Record};
+use census::state::{OptedOutBy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
 use protocol::Host;
@@ -260,18 +260,13 @@ impl Writer {
         self.call(move |c| word::opt_in(c, &host, by, now)).await
     }
 
-    /// Holds a host: kept and never asked.
+    /// Parks a host whose name is no longer admitted: it is kept and never asked.
     ///
     /// # Errors
     /// A fault of ours.
-    pub async fn park(
-        &self,
-        host: &Host,
-        why: ParkedWhy,
-        now: Timestamp,
-    ) -> Result<Park, StoreError> {
+    pub async fn park(&self, host: &Host, now: Timestamp) -> Result<Park, StoreError> {
         let named = host.clone();
-        let done = self.call(move |c| word::park(c, &named, why, now)).await?;
+        let done = self.call(move |c| word::park(c, &named, now)).await?;
         self.known.learn(host);
         Ok(done)
     }

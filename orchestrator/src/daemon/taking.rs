@@ -1,7 +1,6 @@
 //! Step 1 of 7 within the loop: takes what is due and starts its checks.
 
 use census::share::Room;
-use census::state::ParkedWhy;
 use store::Taken;
 
 use super::{Asked, Daemon, Finished};
@@ -51,12 +50,7 @@ impl Daemon {
         tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
         self.in_flight.insert(host.clone(), None);
         let now = self.tools.now();
-        match self
-            .tools
-            .writer
-            .park(&host, ParkedWhy::InvalidName, now)
-            .await
-        {
+        match self.tools.writer.park(&host, now).await {
             Ok(_parked) => self.give_back(host, now, "its name is no longer admitted"),
             Err(error) => {
                 self.stuck.push(host);

@@ -110,7 +110,7 @@ impl Witness<'_> {
             | State::Dying { .. }
             | State::Dead
             | State::OptedOut { .. }
-            | State::Parked { .. } => Standing::Died,
+            | State::Parked => Standing::Died,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Hosts that say what they want in a file of their own.
 
-use census::state::{OptedOutBy, ParkedWhy, State};
+use census::state::{OptedOutBy, State};
 use intake::wire::{Answer, Census, Request};
 use orchestrator::clock::Clock;
 use orchestrator::intake::proofs::Seen;
@@ -77,10 +77,7 @@ async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited()
         assert_eq!(ask(NAME).await, not_asked);
         writer.opt_in(&name, by, now).await.unwrap();
     }
-    writer
-        .park(&name, ParkedWhy::InvalidName, now)
-        .await
-        .unwrap();
+    writer.park(&name, now).await.unwrap();
     assert_eq!(ask(NAME).await, not_asked);
     assert!(matches!(ask("co.uk").await, Answer::NotAdmitted { .. }));
     assert_eq!(stage.visited(), [""; 0]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use census::state::{OptedOutBy, ParkedWhy, State};
+use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Deferral, Texts};
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::config::{Config, Values};
@@ -375,15 +375,6 @@ async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
         stage.state("social.a.example"),
         Some(State::OptedOut { by })
     );
-
-    writer
-        .opt_in(&name, OptedOutBy::Moderator, now)
-        .await
-        .unwrap();
-    writer.park(&name, ParkedWhy::Moderator, now).await.unwrap();
-    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 403);
-    let why = ParkedWhy::Moderator;
-    assert_eq!(stage.state("social.a.example"), Some(State::Parked { why }));
 }
 
 #[tokio::test]

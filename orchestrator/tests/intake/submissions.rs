@@ -1,7 +1,7 @@
 //! How hosts are let in.
 
 use admission::TestDomain;
-use census::state::{OptedOutBy, ParkedWhy, State};
+use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Deferral, Texts};
 use orchestrator::clock::Clock as _;
 use protocol::Private;
@@ -270,10 +270,7 @@ async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_ou
             writer.opt_out(&name, by, now).await.unwrap();
         }
         if how == 6 {
-            writer
-                .park(&name, ParkedWhy::InvalidName, now)
-                .await
-                .unwrap();
+            writer.park(&name, now).await.unwrap();
         }
         stage.publish_key("_fedicensus", "friend.example");
         let header = token(Purpose::Submit, "friend.example", name.as_str());

@@ -188,7 +188,7 @@ proptest! {
                 prop_assert_eq!(before == Before::Alive, record.last_alive.is_some());
             }
             State::Discovered | State::Dead | State::Moved { .. } => prop_assert!(record.last_alive.is_none()),
-            State::OptedOut { .. } | State::Parked { .. } => prop_assert!(false),
+            State::OptedOut { .. } | State::Parked => prop_assert!(false),
         }
     }
 }

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::listing::is_listed;
-use crate::state::ParkedWhy;
 
 const START: Timestamp = Timestamp(1_790_000_000_000);
 const REAL: Calendar = Calendar::REAL;
@@ -58,12 +57,7 @@ fn any_state() -> impl Strategy<Value = State> {
         Just(State::OptedOut {
             by: OptedOutBy::Moderator
         }),
-        Just(State::Parked {
-            why: ParkedWhy::InvalidName
-        }),
-        Just(State::Parked {
-            why: ParkedWhy::Moderator
-        }),
+        Just(State::Parked),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::listing::is_listed;
-use crate::state::{ParkedWhy, StateName};
+use crate::state::StateName;
 
 mod details;
 
@@ -107,7 +107,7 @@ fn show(record: &Record) -> String {
         }
         State::Moved { target } => format!("Moved({})", short(target)),
         State::OptedOut { by } => format!("OptedOut({})", by.as_str()),
-        State::Parked { why } => format!("Parked({})", why.as_str()),
+        State::Parked => "Parked".to_owned(),
     };
     match record.doublings {
         0 => state,
@@ -161,12 +161,7 @@ fn read(text: &str, base: &Record) -> Record {
         ("OptedOut", ["moderator"]) => State::OptedOut {
             by: OptedOutBy::Moderator,
         },
-        ("Parked", ["moderator"]) => State::Parked {
-            why: ParkedWhy::Moderator,
-        },
-        ("Parked", ["invalid_name"]) => State::Parked {
-            why: ParkedWhy::InvalidName,
-        },
+        ("Parked", [""]) => State::Parked,
         other => panic!("{other:?}"),
     };
     let due = (!state.is_never_asked()).then_some(NOW);
@@ -242,8 +237,7 @@ fn alive_from_any_state_but_an_opt_out_by_word_of_mouth_is_alive() {
         OptedOut(robots) x2    | Alive                | now  | day
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
-        Parked(moderator)      | Parked(moderator)    | kept | never
-        Parked(invalid_name)   | Parked(invalid_name) | kept | never
+        Parked                 | Parked               | kept | never
     ",
     );
 }
@@ -275,8 +269,7 @@ fn dead_from_any_state_of_a_host_that_lived() {
         OptedOut(robots) x2    | OptedOut(robots) x2    | kept | 4 weeks
         OptedOut(owner)        | OptedOut(owner)        | kept | never
         OptedOut(moderator)    | OptedOut(moderator)    | kept | never
-        Parked(moderator)      | Parked(moderator)      | kept | never
-        Parked(invalid_name)   | Parked(invalid_name)   | kept | never
+        Parked                 | Parked                 | kept | never
     ",
     );
 }
@@ -322,7 +315,7 @@ fn a_host_that_never_lived_is_dead_at_the_third_failure() {
         Moving(discovered 3 b) | Dying(discovered 1)  | now  | day
         Moved(b)               | Dying(moved 1)       | now  | day
         OptedOut(robots)       | OptedOut(robots) x1  | kept | 2 weeks
-        Parked(moderator)      | Parked(moderator)    | kept | never
+        Parked                 | Parked               | kept | never
     ",
     );
     let an_hour_ago = Record {
@@ -355,8 +348,7 @@ fn gone_from_any_state_but_opted_out_is_dying_and_the_second_in_a_row_dead() {
         OptedOut(robots) x2     | OptedOut(robots) x2    | kept | 4 weeks
         OptedOut(owner)         | OptedOut(owner)        | kept | never
         OptedOut(moderator)     | OptedOut(moderator)    | kept | never
-        Parked(moderator)       | Parked(moderator)      | kept | never
-        Parked(invalid_name)    | Parked(invalid_name)   | kept | never
+        Parked                  | Parked                 | kept | never
     ",
     );
 }
@@ -417,8 +409,7 @@ fn a_refusal_changes_nothing_but_marks() {
         OptedOut(robots) x1    | OptedOut(robots) x2  | kept | 4 weeks
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
-        Parked(moderator)      | Parked(moderator)    | kept | never
-        Parked(invalid_name)   | Parked(invalid_name) | kept | never
+        Parked                 | Parked               | kept | never
     ",
     );
     let marked = run(&read("Alive", &lived()), &refused(None)).record;
@@ -446,7 +437,7 @@ fn who_refuses_for_14_days_without_having_lived_is_dead() {
         Moved(b)               | Dead                 | now  | 1 week
         OptedOut(robots)       | OptedOut(robots) x1  | kept | 2 weeks
         OptedOut(owner)        | OptedOut(owner)      | kept | never
-        Parked(moderator)      | Parked(moderator)    | kept | never
+        Parked                 | Parked               | kept | never
     ";
     let long_ago = Some(Timestamp(NOW.minus(days(14)).0 - 1));
     check_all(
@@ -521,8 +512,7 @@ fn moved_from_any_state() {
         OptedOut(robots)       | OptedOut(robots) x1  | kept | 2 weeks
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
-        Parked(moderator)      | Parked(moderator)    | kept | never
-        Parked(invalid_name)   | Parked(invalid_name) | kept | never
+        Parked                 | Parked               | kept | never
     ",
     );
     check(
@@ -556,7 +546,7 @@ fn a_target_becomes_a_candidate_when_it_is_new_to_the_host() {
         "Moved(b)",
         "OptedOut(robots)",
         "OptedOut(owner)",
-        "Parked(moderator)",
+        "Parked",
     ] {
         check(from, None);
     }
@@ -590,8 +580,7 @@ fn opted_out_from_any_state() {
         OptedOut(robots) x2    | OptedOut(robots)     | kept | 1 week
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
-        Parked(moderator)      | OptedOut(robots)     | now  | 1 week
-        Parked(invalid_name)   | OptedOut(robots)     | now  | 1 week
+        Parked                 | OptedOut(robots)     | now  | 1 week
     ",
     );
 }

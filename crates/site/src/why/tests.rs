@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use census::state::{Before, OptedOutBy, ParkedWhy};
+use census::state::{Before, OptedOutBy};
 use protocol::Host;
 
 use super::*;
@@ -59,7 +59,6 @@ fn check(record: &Record, others: Others, expect: Why) {
 fn each_state_has_its_reason_and_it_agrees_with_the_list() {
     let lately = days_ago(1);
     let opted_out = |by| record(State::OptedOut { by }, lately);
-    let parked = |why| record(State::Parked { why }, lately);
     let moved = State::Moved { target: target() };
     for (record, expect) in [
         (record(State::Alive, lately), Why::Lives),
@@ -68,7 +67,7 @@ fn each_state_has_its_reason_and_it_agrees_with_the_list() {
         (opted_out(OptedOutBy::Robots), Why::Withheld),
         (opted_out(OptedOutBy::Owner), Why::Withheld),
         (opted_out(OptedOutBy::Moderator), Why::Withheld),
-        (parked(ParkedWhy::InvalidName), Why::Withheld),
+        (record(State::Parked, lately), Why::Withheld),
         (record(State::Discovered, None), Why::NeverJudged),
         (record(dying(true), lately), Why::Gone),
         (record(State::Dead, lately), Why::Dead),
@@ -154,12 +153,7 @@ fn a_group_is_the_reason_where_nothing_goes_before_it() {
     }
     check(&taken_over, denied_group, Why::Withheld);
     check(&hidden, denied_group, Why::Withheld);
-    let parked = record(
-        State::Parked {
-            why: ParkedWhy::InvalidName,
-        },
-        None,
-    );
+    let parked = record(State::Parked, None);
     check(&parked, denied_group, Why::Withheld);
     // An owner's wish is told before what others decided.
     let owner = record(

@@ -276,7 +276,7 @@ pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled
 /// since then must not be lost under it (invariant I7).
 fn is_overruled(current: &State, next: &State) -> bool {
     match current {
-        State::Parked { .. } => current != next && !matches!(next, State::OptedOut { .. }),
+        State::Parked => current != next && !matches!(next, State::OptedOut { .. }),
         State::OptedOut { .. } => current.is_never_asked() && current != next,
         State::Discovered
         | State::Alive

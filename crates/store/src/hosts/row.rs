@@ -4,7 +4,7 @@
 
 use census::class::{Class, Tried};
 use census::group::Place;
-use census::state::{Before, OptedOutBy, ParkedWhy, Record, State};
+use census::state::{Before, OptedOutBy, Record, State};
 use census::time::Timestamp;
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -78,6 +78,9 @@ pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_be
      refuses, software, version, first_seen, last_alive, last_checked, due, doublings, alive_count) \
      VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :parked_why, :hidden, :refuses, :software, \
      :version, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
+
+/// What the column `parked_why` holds for every parked host.
+const PARKED_WHY: &str = "invalid_name";
 
 /// Never writes `name` and `first_seen`: no verdict changes who a host is (invariant I3).
 pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
@@ -252,8 +255,8 @@ impl<'s> StateColumns<'s> {
                 opted_out_by: Some(by.as_str()),
                 ..none
             },
-            State::Parked { why } => Self {
-                parked_why: Some(why.as_str()),
+            State::Parked => Self {
+                parked_why: Some(PARKED_WHY),
                 ..none
             },
         }
@@ -325,9 +328,7 @@ fn state(row: &Row<'_>, id: i64) -> Result<State, StoreError> {
         "opted_out" => State::OptedOut {
             by: opted_out_by(row, id)?,
         },
-        "parked" => State::Parked {
-            why: parked_why(row, id)?,
-        },
+        "parked" => State::Parked,
         _ => return Err(bad("state")),
     };
     Ok(state)
@@ -350,15 +351,6 @@ fn opted_out_by(row: &Row<'_>, id: i64) -> Result<OptedOutBy, StoreError> {
         Some("robots") => Ok(OptedOutBy::Robots),
         Some("owner") => Ok(OptedOutBy::Owner),
         Some("moderator") => Ok(OptedOutBy::Moderator),
-        Some(_) | None => Err(StoreError::BadRow { id, column: COLUMN }),
-    }
-}
-
-fn parked_why(row: &Row<'_>, id: i64) -> Result<ParkedWhy, StoreError> {
-    const COLUMN: &str = "parked_why";
-    match text(row, const { at(COLUMN) })? {
-        Some("invalid_name") => Ok(ParkedWhy::InvalidName),
-        Some("moderator") => Ok(ParkedWhy::Moderator),
         Some(_) | None => Err(StoreError::BadRow { id, column: COLUMN }),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: a host and who speaks. Out: its new state. Refused: taking back what somebody else said (invariant I7).
 
-use census::state::{OptedOutBy, ParkedWhy, Record, State};
+use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
 use rusqlite::{Connection, params};
@@ -111,15 +111,14 @@ pub(crate) fn opt_in(
         | State::Dead
         | State::Moving { .. }
         | State::Moved { .. }
-        | State::Parked { .. } => Ok(OptIn::NotOptedOut),
+        | State::Parked => Ok(OptIn::NotOptedOut),
     }
 }
 
-/// Holds a host: it is kept and never asked.
+/// Parks a host whose name is no longer admitted: it is kept and never asked.
 pub(crate) fn park(
     connection: &Connection,
     host: &Host,
-    why: ParkedWhy,
     now: Timestamp,
 ) -> Result<Park, StoreError> {
     let found = row::find(connection, host)?;
@@ -128,7 +127,7 @@ pub(crate) fn park(
     {
         return Ok(Park::OptedOut { by: *by });
     }
-    put(connection, host, State::Parked { why }, now)?;
+    put(connection, host, State::Parked, now)?;
     Ok(Park::Done)
 }
 

@@ -1,5 +1,5 @@
 use census::listing::is_listed;
-use census::state::{Before, OptedOutBy, ParkedWhy};
+use census::state::{Before, OptedOutBy};
 use proptest::prelude::*;
 
 use super::*;
@@ -39,7 +39,7 @@ fn any_state() -> impl Strategy<Value = State> {
         1 => Just(State::Dead),
         1 => Just(State::OptedOut { by: OptedOutBy::Robots }),
         1 => Just(State::OptedOut { by: OptedOutBy::Owner }),
-        1 => Just(State::Parked { why: ParkedWhy::Moderator }),
+        1 => Just(State::Parked),
     ]
 }
 
@@ -110,7 +110,6 @@ proptest! {
 fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_and_nobody_else() {
     let reader = reader();
     let by = |by| State::OptedOut { by };
-    let why = |why| State::Parked { why };
     let dying = |gone| State::Dying {
         before: Before::Alive,
         count: 1,
@@ -128,8 +127,7 @@ fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_
         (by(OptedOutBy::Robots), false, true),
         (by(OptedOutBy::Owner), false, true),
         (by(OptedOutBy::Moderator), false, true),
-        (why(ParkedWhy::Moderator), false, true),
-        (why(ParkedWhy::InvalidName), false, true),
+        (State::Parked, false, true),
     ];
     for (n, (state, hidden, expect)) in kinds.into_iter().enumerate() {
         let record = Record {

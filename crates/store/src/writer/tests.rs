@@ -273,11 +273,7 @@ async fn a_hold_stands_against_a_running_check_but_robots_are_heard() {
     for (verdict, overruled) in [(alive(), true), (Verdict::OptedOut, false)] {
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
-        census
-            .writer
-            .park(&host("a"), ParkedWhy::Moderator, NOW)
-            .await
-            .unwrap();
+        census.writer.park(&host("a"), NOW).await.unwrap();
         assert_eq!(census.settle(&taken, &verdict).await.overruled, overruled);
     }
 }

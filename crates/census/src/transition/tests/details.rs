@@ -24,7 +24,7 @@ fn who_never_lived_for_a_year_is_forgotten_once_dead() {
     check("Dead x2", 366, Some(NOW.minus(days(300))), &dead(), false);
     check("Dying(discovered 2)", 366, None, &dead(), false);
     check("OptedOut(robots)", 366, None, &dead(), false);
-    check("Parked(moderator)", 366, None, &dead(), false);
+    check("Parked", 366, None, &dead(), false);
     check("Dead x2", 366, None, &refused(None), false);
 }
 
@@ -86,11 +86,7 @@ fn alive_brings_what_it_says_of_itself() {
 
 #[test]
 fn nothing_but_the_time_of_the_check_changes_for_who_opted_out_by_word_of_mouth_or_is_parked() {
-    for from in [
-        "OptedOut(owner)",
-        "OptedOut(moderator)",
-        "Parked(moderator)",
-    ] {
+    for from in ["OptedOut(owner)", "OptedOut(moderator)", "Parked"] {
         let record = read(from, &lived());
         let unchanged = Record {
             last_checked: Some(NOW),
@@ -153,7 +149,7 @@ fn a_name_is_learned_from_where_a_failure_pointed() {
             let change = run(&read(from, &lived()), &verdict);
             assert_eq!(change.candidate, expect.map(host), "{from} {reason:?} {to}");
         }
-        for from in ["OptedOut(robots)", "OptedOut(owner)", "Parked(moderator)"] {
+        for from in ["OptedOut(robots)", "OptedOut(owner)", "Parked"] {
             assert_eq!(
                 run(&read(from, &lived()), &verdict).candidate,
                 None,

@@ -1,7 +1,7 @@
 //! Which of those who are due are taken first.
 
 use census::class::{Class, PerClass};
-use census::state::{OptedOutBy, ParkedWhy};
+use census::state::OptedOutBy;
 use proptest::prelude::*;
 
 use super::*;
@@ -39,9 +39,7 @@ fn states() -> impl Strategy<Value = State> {
         Just(State::OptedOut {
             by: OptedOutBy::Robots
         }),
-        Just(State::Parked {
-            why: ParkedWhy::Moderator
-        }),
+        Just(State::Parked),
     ]
 }
 

@@ -11,7 +11,7 @@ fn admits_all(_host: &Host) -> bool {
 
 async fn park(census: &Census, name: &str) {
     let name = host(name);
-    let parked = census.writer.park(&name, ParkedWhy::InvalidName, NOW);
+    let parked = census.writer.park(&name, NOW);
     assert_eq!(parked.await.unwrap(), Park::Done);
 }
 
@@ -130,7 +130,7 @@ async fn parking_never_loses_an_opt_out_by_word_of_mouth() {
         census.writer.opt_out(&host(name), by, NOW).await.unwrap();
     }
     let a = host("a");
-    let parked = census.writer.park(&a, ParkedWhy::InvalidName, NOW);
+    let parked = census.writer.park(&a, NOW);
     assert_eq!(parked.await.unwrap(), Park::OptedOut { by });
     // Refused by this version's rules, and valid by the next one's.
     census
