@@ -53,14 +53,35 @@ async fn connections_are_counted_refused_ones_included() {
 /// I4: whatever the checker and its host do, their way ends in time; the account is still there to be asked for.
 #[tokio::test(start_paused = true)]
 async fn time_ends_every_connection_of_the_check() {
+    const TIME: Duration = Duration::from_secs(60);
+    const LAST: Duration = Duration::from_secs(1);
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |settings| {
-        settings.budget.time_max = Duration::from_millis(300);
+        settings.budget.time_max = TIME;
     })
     .await;
     let egress = rig.ready(1, "a.lab.test").await;
-    let mut tls = host.tls(rig.checker(1).await, "a.lab.test").await.unwrap();
-    assert!(matches!(tls.read(&mut [0; 16]).await, Ok(0) | Err(_)));
+    let begun = tokio::time::Instant::now();
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(host.tls(rig.checker(1).await, "a.lab.test").await.unwrap());
+    }
+    tokio::time::advance(TIME - LAST).await;
+    let mut silent = rig.checker(1).await;
+    for tls in &mut connections {
+        tls.write_all(b"still here").await.unwrap();
+        let mut back = [0; 10];
+        tls.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, b"still here");
+    }
+    // Before the time is over that a client without a hello has.
+    let ends = begun + TIME + LAST;
+    for tls in &mut connections {
+        let ended = tokio::time::timeout_at(ends, tls.read(&mut [0; 16])).await;
+        assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
+    }
+    let ended = tokio::time::timeout_at(ends, silent.read(&mut [0; 16])).await;
+    assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
     let account = egress.close(false).await.unwrap();
     assert_eq!(account.budget_hit, Some(Budget::Time));
 }
