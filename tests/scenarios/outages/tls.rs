@@ -23,7 +23,7 @@ async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::
     let world = a_living_crowd().await?;
     let ahead = Trouble::nobody_lives(
         "every certificate has run out, as to a clock a year ahead",
-        &["tls ×", CLOCK],
+        &["tls_expired ×", CLOCK],
     );
     while_all_greet(&world, Handshake::Expired, ahead).await?;
     let roots = world.lab().ca_pem().to_owned();
@@ -43,7 +43,7 @@ async fn a_stranger_at_every_address_and_resets_change_no_state() -> anyhow::Res
     let stranger = Trouble::nobody_lives(
         "DNS leads all names to one address with another certificate",
         &[
-            "tls ×",
+            "tls_wrong_name ×",
             "Does its resolver lead names to where they belong?",
         ],
     );
