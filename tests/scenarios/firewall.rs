@@ -310,9 +310,11 @@ fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else
         "web-near",
         &[&["ip"], &*second.split(' ').collect::<Vec<_>>()].concat(),
     )?;
+    network.forward("web-machine")?;
     for port in [8080, 22] {
         network.listen("web-machine", Listener::Tcp(port))?;
     }
+    network.listen("web-far", Listener::Tcp(443))?;
     let held = |space, sources: &[&str], to, port| {
         let sources = sources
             .iter()
@@ -327,6 +329,9 @@ fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else
     assert_eq!(held("web-near", &near[..1], "172.20.0.1", 8080)?, 128);
     assert_eq!(held("web-near", &of_v6, "fd00:20::1", 8080)?, 128);
     assert_eq!(held("web-near", &near[..1], "172.20.0.1", 22)?, 200);
+    // The machine forwards it, as it does a gateway's checks.
+    assert_eq!(held("web-near", &near[..1], far[0], 443)?, 200);
+    assert_eq!(held("web-near", &near[1..], far[1], 443)?, 200);
     for (to, transport) in [("172.20.0.1", 0), ("fd00:20::1", 1)] {
         assert!(held("web-far", &far[transport..=transport], to, 8080)? > 0);
     }

@@ -231,12 +231,17 @@ impl Network {
             let nodad = if address.contains(':') { "nodad" } else { "" };
             self.ip(world, &format!("address add {address} dev lo {nodad}"))?;
         }
+        self.forward(machine)
+    }
+
+    /// Has a namespace forward packets between its lines.
+    pub(super) fn forward(&self, space: &str) -> anyhow::Result<()> {
         let settings = [
             ("net/ipv4/ip_forward", "1"),
             ("net/ipv6/conf/all/forwarding", "1"),
             ("net/ipv4/conf/all/rp_filter", "0"),
         ];
-        let setting = self.within(machine, move || {
+        let setting = self.within(space, move || {
             for (setting, value) in settings {
                 std::fs::write(format!("/proc/sys/{setting}"), value)?;
             }
