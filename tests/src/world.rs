@@ -98,11 +98,6 @@ impl World {
         // The checker's own user has to get through to its egress directory.
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
-        // As in the image: entered by its name's knower, listed by nobody.
-        std::fs::set_permissions(
-            directory.path().join("egress"),
-            std::fs::Permissions::from_mode(0o711),
-        )?;
         let lab = lab::Lab::start(lab::Settings {
             crowd: Crowd::new(options.crowd, 1),
             state: Some(directory.path().join("lab")),

@@ -66,7 +66,9 @@ pub enum GatewayError {
     #[error("no names can be resolved")]
     Resolver(#[from] ResolverError),
     /// The egress root is missing or not ours.
-    #[error("the egress directory {path} can't be used")]
+    #[error(
+        "the egress directory {path} can't be used: it must be there and belong to the gateway's user"
+    )]
     EgressRoot {
         /// Which.
         path: PathBuf,

@@ -15,7 +15,8 @@ use tokio::net::UnixListener;
 
 use super::EgressError;
 
-/// Mode of a check's directory: entered by whoever knows what is in it, listed by nobody.
+/// Mode of a check's directory and of the root: a process that knows a name enters, and none lists.
+/// Every check has the root, so its mode is what keeps checks apart (invariant I1).
 const DIRECTORY_MODE: u32 = 0o711;
 
 /// Mode of the egress socket: the checker's uid differs from ours. Every check has the volume, and
@@ -118,11 +119,13 @@ impl Root {
         Ok(directory)
     }
 
-    /// Removes what a former life left: the directories whose names are check ids, nothing else. Gives how many.
+    /// Gives the root its mode, and removes what a former life left: the directories whose names are
+    /// check ids, nothing else. Gives how many.
     ///
     /// # Errors
-    /// When the root can't be read; a directory that can't be removed is logged, and tried again later.
+    /// When the root can't be given its mode or be read; a directory that can't be removed is logged, and tried again later.
     pub(crate) fn sweep(&self) -> io::Result<u64> {
+        self.disk.set_mode(&self.path, DIRECTORY_MODE)?;
         let mut removed: u64 = 0;
         for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;

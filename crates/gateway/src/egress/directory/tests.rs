@@ -244,6 +244,21 @@ async fn a_disk_that_fails_for_long_is_tidied_when_it_is_sound_again() {
     }
 }
 
+/// Every check has the root: one that lists it finds the others' sockets (invariant I1).
+#[test]
+fn the_root_can_be_listed_by_its_owner_alone_whoever_made_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::new(directory.path());
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    root.sweep().unwrap();
+    let mode = std::fs::metadata(directory.path()).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o7777, 0o711);
+    let disk = FailingDisk::new();
+    disk.set(Fails::Once(1, 1));
+    let root = Root::over(directory.path(), Box::new(disk));
+    assert!(root.sweep().is_err(), "a root of somebody else's");
+}
+
 #[test]
 fn what_cannot_be_removed_is_remembered_within_bounds() {
     let directory = tempfile::tempdir().unwrap();
