@@ -51,6 +51,8 @@ pub(crate) struct Ready {
     pub(crate) image: String,
     /// Id of the image that had the setting's name then: another one when its probe failed.
     pub(crate) named: String,
+    /// Sweeps until the next probe.
+    pub(crate) sweeps: u32,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -129,6 +131,7 @@ async fn prepare<E: Engine>(
                 identity,
                 image: named.clone(),
                 named,
+                sweeps: SWEEPS_PER_PROBE,
                 warnings,
             });
         }
@@ -150,6 +153,12 @@ async fn prepare<E: Engine>(
         identity,
         image: former.to_owned(),
         named,
+        // Only a report says something lasting about the image.
+        sweeps: if complaint.kind == FaultKind::NotConfined {
+            SWEEPS_PER_PROBE
+        } else {
+            1
+        },
         warnings,
     })
 }
@@ -179,7 +188,7 @@ async fn survey<E: Engine>(
 /// to be found out again.
 async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready) {
     let settings = &shared.settings;
-    for _ in 0..SWEEPS_PER_PROBE {
+    for _ in 0..ready.sweeps {
         tokio::select! {
             () = shared.ending.cancelled() => return,
             () = shared.nudge.notified() => return,

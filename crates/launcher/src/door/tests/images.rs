@@ -2,7 +2,7 @@
 //! probe looks.
 
 use super::*;
-use crate::tests::fake_engine::IMAGE_ID;
+use crate::tests::fake_engine::{IMAGE_ID, Mishap};
 
 const OTHER: &str = "sha256:2";
 
@@ -61,6 +61,22 @@ async fn an_image_whose_probe_fails_takes_no_place_of_one_that_is_there() {
     engine.set_readable(&[]);
     running.sweep().await;
     assert_eq!(running.image_of(5).await, OTHER);
+}
+
+/// Whichever call of the engine it is, the probe's among them.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_once_keeps_a_new_image_out_for_no_hour() {
+    for call in 0..16 {
+        let running = launcher(Script::Print(0), |_, _| {});
+        let engine = &running.launcher.shared.engine;
+        assert_eq!(running.image_of(1).await, IMAGE_ID);
+        engine.set_images(&[IMAGE_ID, OTHER]);
+        engine.go_wrong(call, Mishap::Refused);
+        for _ in 0..3 {
+            running.sweep().await;
+        }
+        assert_eq!(running.image_of(2).await, OTHER, "call {call}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
