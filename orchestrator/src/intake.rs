@@ -115,8 +115,11 @@ impl IntakeHandler {
     pub async fn answer(&self, request: Request) -> Answer {
         let answered = match request {
             Request::Submit { host, vouched } => self.submit(host, vouched).await,
-            Request::OptOut { host, undo: false } => self.opt_out(host).await,
-            Request::OptOut { host, undo: true } => self.opt_in(host).await,
+            Request::OptOut { host, undo, domain } => match self.refuse_suffix(&host, domain) {
+                Some(refused) => Ok(refused),
+                None if undo => self.opt_in(host).await,
+                None => self.opt_out(host).await,
+            },
             Request::SubmissionState { host } => self.state(&host).await,
             Request::ReadProof { host } => self.read_proof(&host).await,
         };
@@ -176,6 +179,17 @@ impl IntakeHandler {
             OptOut::Stands { .. } => Answer::Done {
                 words: "opted out already: it is not listed and not asked".to_owned(),
             },
+        })
+    }
+
+    /// The names below a public suffix have different owners, so none of them decides for all.
+    fn refuse_suffix(&self, host: &Host, signed_by: Option<Host>) -> Option<Answer> {
+        let domain = signed_by?;
+        let registered = self.handler.registered_domain(host);
+        (!domain.is_within(&registered)).then(|| Answer::NotTheirs {
+            words: format!(
+                "{domain} can't decide for {host}: sign with a key of {registered} or of {host}"
+            ),
         })
     }
 

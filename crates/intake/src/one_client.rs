@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use crate::clients::Client;
 
 /// Requests in a row from one client that are reported. A client within its limits needs more than
-/// an hour for them, in which no other one comes.
+/// an hour for them, in which no other one comes. Refused requests count as well, so a flood by one
+/// client is reported too, and the report says only what may be wrong.
 pub const RUN_MIN: u32 = 300;
 
 /// Shortest time between two reports that all requests have one client.

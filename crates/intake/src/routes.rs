@@ -222,21 +222,23 @@ async fn opt_out(
         now: (shared.now)(),
         log_key: shared.settings.log_key,
     };
-    match token_of(&head.headers, shared.settings.test_domain)? {
-        Some(token) => {
-            token.verify(occasion, &shared.texts).await?;
-        }
+    let domain = match token_of(&head.headers, shared.settings.test_domain)? {
+        Some(token) => Some(token.verify(occasion, &shared.texts).await?.domain),
         // How an opt-out was made is not kept, and a record or a file from an earlier time would
         // let a stranger undo one that was signed or spoken.
         None if undo => {
             let words = "only a token takes an opt-out back: send one, or write to the operator";
             return Err(Problem::forbidden("no_proof", words));
         }
-        None => require_proof(&shared, &host, purpose).await?,
-    }
+        None => {
+            require_proof(&shared, &host, purpose).await?;
+            None
+        }
+    };
     let request = wire::Request::OptOut {
         host: host.clone(),
         undo,
+        domain,
     };
     reply(&host, purpose, ask(&shared, &request).await?)
 }
@@ -280,7 +282,7 @@ fn charge(
         .note(client, now);
     match news {
         Some(News::OneClient) => tracing::warn!(
-            "the last {RUN_MIN} requests came from one address: behind a TLS terminator, all clients share one limit until the terminator and nginx pass their addresses on, as docs/submissions.md describes"
+            "the last {RUN_MIN} requests came from one address: if it is a TLS terminator's, all clients share one limit until the terminator and nginx pass their addresses on, as docs/submissions.md describes"
         ),
         Some(News::Over) => tracing::info!("requests come from several addresses again"),
         None => {}

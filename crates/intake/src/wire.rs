@@ -48,6 +48,9 @@ pub enum Request {
         host: Host,
         /// Take it back.
         undo: bool,
+        /// The domain whose key signed this; `None` if the host itself proved it. The daemon judges
+        /// it by the list of public suffixes in force, which may be newer than the intake's.
+        domain: Option<Host>,
     },
     /// Whether the census knows a host.
     SubmissionState {

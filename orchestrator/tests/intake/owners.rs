@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Deferral, Texts};
+use intake::wire::{self, Census, Request};
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::config::{Config, Values};
 use orchestrator::control::Handler;
@@ -222,6 +223,22 @@ async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
         assert_eq!(stage.lookups(), 0, "DNS is not asked");
         assert_eq!(stage.listed(), [name]);
     }
+    // An intake whose list of suffixes is older than the daemon's would let it through.
+    let stage = Stage::start().await;
+    stage.bring_in("me.github.io").await;
+    for undo in [false, true] {
+        let request = Request::OptOut {
+            host: host("me.github.io"),
+            undo,
+            domain: Some(host("github.io")),
+        };
+        let answer = Census::new(stage.census.clone()).ask(&request).await;
+        assert!(
+            matches!(answer, Ok(wire::Answer::NotTheirs { .. })),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(stage.listed(), ["me.github.io"]);
     let stage = Stage::start().await;
     stage.bring_in("www.me.github.io").await;
     stage.publish_key("_fedicensus", "me.github.io");
