@@ -169,9 +169,9 @@ impl Entries {
     fn step(&mut self, last: Option<Key>) -> io::Result<()> {
         // As many answers as there are.
         while let Some(packed) = self.sorted.next()? {
-            let next = Answer::unpack(&packed).filter(|(key, _)| Some(*key) != last);
-            if next.is_some() {
-                self.next = next;
+            let next = Answer::unpack(&packed).ok_or(io::ErrorKind::InvalidData)?;
+            if Some(next.0) != last {
+                self.next = Some(next);
                 return Ok(());
             }
         }

@@ -271,19 +271,15 @@ impl Why {
 impl GroupSays {
     /// Whether this, before all that is known of the host itself, is why it is not listed.
     pub fn decides(self, record: &Record, would_be_listed: bool) -> bool {
+        // Whatever else is mended, it stays off; but no wish of an owner, and no decision about this
+        // one host, is hidden behind its group's.
+        if matches!(record.state, State::OptedOut { .. } | State::Parked) {
+            return false;
+        }
         match self {
             Self::Lists => false,
             Self::Holds => would_be_listed || is_waiting(record) || is_taken_over(record),
-            // Whatever else is mended, it stays off; but nobody's wish, and no hand laid on this one host, is hidden behind that.
-            Self::Denies => match &record.state {
-                State::OptedOut { .. } | State::Parked => false,
-                State::Discovered
-                | State::Alive
-                | State::Dying { .. }
-                | State::Dead
-                | State::Moving { .. }
-                | State::Moved { .. } => !record.hidden || is_taken_over(record),
-            },
+            Self::Denies => !record.hidden || is_taken_over(record),
         }
     }
 }

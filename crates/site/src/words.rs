@@ -78,7 +78,7 @@ whys! {
     ),
     Withheld => words(
         "It is not listed: its owner asked to be left out, or this census does not list it.",
-        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and take back an opt-out in the way in which you made it. Otherwise ask at the contact below.",
+        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and take back an opt-out with a signed token. Otherwise ask at the contact below.",
     ),
     TakenOver => words(
         "It is not listed: another crawler, whose list was taken over here, says that it lived, and no check of ours has found so yet.",

@@ -186,7 +186,11 @@ impl Making<'_> {
         Answer {
             place: Place::Known(record.state.name()),
             why,
-            found: last.and_then(|last| Found::parse(&last.verdict, last.reason.as_deref())),
+            // That a host opted out is withheld, also once it came back: it may be parked or listed
+            // again before its next check.
+            found: last
+                .and_then(|last| Found::parse(&last.verdict, last.reason.as_deref()))
+                .filter(|found| *found != Found::OptedOut),
             last_checked: record.last_checked.map(moment),
             next_check: record.due.map(moment),
         }

@@ -179,6 +179,18 @@ async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
         assert_eq!(stage.entry(letter), expect, "{letter}");
     }
     assert_eq!(stage.entry("g")[1], "lives");
+    // That it had opted out, which only its last verdict still says.
+    stage.writer.park(&host("d"), NOW).await.unwrap();
+    stage.round("", Force::Yes).unwrap();
+    assert_eq!(stage.entry("d"), expect, "parked");
+    let back = stage.writer.unpark(|_| true, NOW, 7, Calendar::REAL);
+    assert_eq!(back.await.unwrap(), 1);
+    stage.round("", Force::Yes).unwrap();
+    let back = stage.entry("d");
+    assert_eq!(
+        (&back[0], &back[2]),
+        (&"discovered".into(), &serde_json::Value::Null)
+    );
 }
 
 /// Invariants I7 and I11 together. 410 is one way to opt out.
