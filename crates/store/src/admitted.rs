@@ -11,7 +11,6 @@ use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::hosts::add::{self, Candidate, fifty, five};
-use crate::hosts::word;
 use crate::{StoreError, forgotten};
 
 /// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
@@ -31,7 +30,7 @@ pub struct Admission {
     pub window_start_s: Option<u64>,
     /// What changed among the names that wait.
     pub waiting: Vec<Change>,
-    /// Somebody vouched for the names: forgotten and parked ones come back.
+    /// Somebody vouched for the names: forgotten ones come back.
     pub brings_back: bool,
 }
 
@@ -111,12 +110,6 @@ pub(crate) fn admit(
         }
     }
     let made = add::insert_candidates(connection, &admission.candidates)?;
-    if admission.brings_back {
-        for Candidate { host, due, .. } in &admission.candidates {
-            // A row that was parked counts as known: it came in long ago, and costs no room.
-            word::unpark_row(connection, host.as_str(), *due, *due)?;
-        }
-    }
     put_counters(connection, &admission.counters)?;
     if let Some(start) = admission.window_start_s.map(signed) {
         connection.prepare_cached(PUT_WINDOW)?.execute([start])?;

@@ -66,22 +66,6 @@ async fn a_name_that_is_still_refused_stays_parked() {
     assert_eq!(added, [(host("a"), AddedAs::Known)]);
 }
 
-#[tokio::test]
-async fn a_submission_brings_a_parked_host_back_and_a_peers_list_does_not() {
-    let census = Census::with(&["a"]).await;
-    park(&census, "a").await;
-    let admission = |brings_back| Admission {
-        candidates: vec![candidate("a")],
-        brings_back,
-        ..Admission::default()
-    };
-    census.writer.admit(admission(false)).await.unwrap();
-    assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
-    let made = census.writer.admit(admission(true)).await.unwrap();
-    assert_eq!(made, [false], "a known name costs no room");
-    assert_eq!(census.stored("a").record.state, State::Discovered);
-}
-
 /// Hidden and other hosts, more of each than one transaction looks at.
 #[tokio::test]
 async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start() {
