@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::tree::{manifests, none};
+use crate::tree::{manifests, none, read};
 
 /// For each member: which of ours it may depend on, and which of others it never may. Tests of a crate may use more.
 const RULES: &[(&str, &[&str], &[&str])] = &[
@@ -153,6 +153,34 @@ fn every_crate_imports_only_what_it_may() {
         }
     }
     none("imports go one way", &breaches);
+}
+
+/// As cargo-deny finds it, and within a second.
+#[test]
+fn only_the_wrappers_that_deny_toml_names_use_what_opens_doors() {
+    let deny: toml::Table = read("deny.toml").parse().expect("TOML");
+    let mut breaches = Vec::new();
+    let mut doors = 0;
+    for banned in deny["bans"]["deny"].as_array().expect("a list") {
+        let Some(wrappers) = banned.get("wrappers").and_then(toml::Value::as_array) else {
+            continue;
+        };
+        doors += 1;
+        for (folder, manifest) in manifests() {
+            let uses = |table: &str| {
+                let table = manifest.get(table).and_then(toml::Value::as_table);
+                table.is_some_and(|table| {
+                    table.contains_key(banned["crate"].as_str().expect("a name"))
+                })
+            };
+            let is_named = wrappers.contains(&manifest["package"]["name"]);
+            if (uses("dependencies") || uses("dev-dependencies")) && !is_named {
+                breaches.push(format!("{folder}: {}", banned["crate"]));
+            }
+        }
+    }
+    assert!(doors > 3, "{doors}");
+    none("deny.toml names other wrappers", &breaches);
 }
 
 #[test]
