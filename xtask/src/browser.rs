@@ -14,14 +14,14 @@ use crate::step::{Outcome, output, passes, say, target_folder};
 /// Where the story of the pages looks for the accessibility checker: cargo's `CARGO_TARGET_TMPDIR`, below the target folder.
 const AXE: &str = "tmp/axe.js";
 
+/// The answer for every host that opted out or hides.
+const WITHHELD: &str = "It is not listed: its owner asked to be left out";
+
 /// Hosts of the lab, and how their answers begin.
 const ANSWERS: [(&str, &str); 4] = [
     ("mastodon.lab.test", "It is listed: it lives."),
-    ("robots-all.lab.test", "It is not listed: its robots.txt"),
-    (
-        "pleroma-private.lab.test",
-        "It is not listed: it asks to be left out",
-    ),
+    ("robots-all.lab.test", WITHHELD),
+    ("pleroma-private.lab.test", WITHHELD),
     (
         "never-heard-of.lab.test",
         "It is not listed: we know nothing",
