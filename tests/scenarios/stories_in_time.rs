@@ -10,7 +10,7 @@ use tests::{Options, Role, World};
 
 use crate::time_passes::{CROWD, check_until, pass, pass_meanwhile, stored};
 
-/// No day passes by itself while a story is told.
+/// A real day, so that none passes during a story.
 const CALENDAR: Calendar = Calendar::REAL;
 
 /// What design §6 says: "count > 6".

@@ -75,7 +75,7 @@ words! {
     }
 }
 
-/// Where a host stands: a state, the step before all of them, or nowhere that is told.
+/// A host's state, the step before all states, or no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The census has a row of it.

@@ -123,7 +123,8 @@ impl Root {
     /// check ids, nothing else. Gives how many.
     ///
     /// # Errors
-    /// When the root can't be given its mode or be read; a directory that can't be removed is logged, and tried again later.
+    /// When the root can't be given its mode or be read. A directory that can't be removed is
+    /// logged, and tried again later.
     pub(crate) fn sweep(&self) -> io::Result<u64> {
         self.disk.set_mode(&self.path, DIRECTORY_MODE)?;
         let mut removed: u64 = 0;
