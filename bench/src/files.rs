@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use admission::DomainList;
 use anyhow::{Context as _, Result};
-use census::share::{Room, Shares};
+use census::class::PerClass;
 use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -196,11 +196,10 @@ async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
             .collect();
         writer.add_now(hosts?, NOW).await?;
         let jitters = vec![Jitter(0); usize::try_from(count)?];
-        let (room, shares) = (Room::empty(count), Shares::default());
-        let taken = writer.take_due(NOW, room, shares, jitters, Calendar::REAL);
-        let (taken, _shares) = taken.await?;
+        let wanted = PerClass::each(|_class| count);
+        let taken = writer.take_due(NOW, wanted, jitters, Calendar::REAL);
         let mut settling = Vec::new();
-        for one in taken {
+        for one in taken.await? {
             // Some are everywhere, most are rare.
             let software = chance
                 .random_range(0..arguments.software)

@@ -39,7 +39,7 @@ pub(crate) async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> 
             peers,
             list: None,
         },
-        wish: control::Wish::default(),
+        wish: protocol::egress::Wish::default(),
     };
     let (answer, control) = ask(gateway_socket, &request).await?;
     match answer {

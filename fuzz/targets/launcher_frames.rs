@@ -3,7 +3,8 @@
 
 use fuzz::{Trickle, pieces, run};
 use launcher::fuzzing::{container, frames};
-use launcher::wire::{FRAME_BYTES_MAX, FaultKind, LaunchFault};
+use launcher::wire::FRAME_BYTES_MAX;
+use protocol::container::{FaultKind, LaunchFault};
 use launcher::{ClientError, Frame};
 use libfuzzer_sys::fuzz_target;
 

@@ -80,18 +80,18 @@ fn in_order(accepted: &[Event]) {
 }
 
 fn judged(report: &Report) -> String {
-    let end = launcher::wire::End {
+    let end = protocol::container::End {
         exit_code: 0,
         out_of_memory: false,
         killed: None,
         millis: 1,
     };
-    let account = gateway::control::Account {
+    let account = protocol::egress::Account {
         connections: 1,
         bytes_up: 1,
         bytes_down: 1,
         sni_refused: 0,
-        failed: gateway::control::FailedSide::None,
+        failed: protocol::egress::FailedSide::None,
         budget_hit: None,
         up: true,
     };

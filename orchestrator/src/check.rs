@@ -2,41 +2,38 @@
 
 use std::time::Duration;
 
-use census::class::Class;
-use census::state::{Record, Verdict};
+use census::state::Verdict;
 use census::time::Timestamp;
 use gateway::Egress;
-use gateway::control::{Deferral, Family, Wish};
-use launcher::wire::End;
 use launcher::{Container, Frame};
+use protocol::container::End;
+use protocol::egress::{Deferral, Family, Wish};
 use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
-use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped};
+use scheduler::blame::doubt::{Dns, Doubt, Witness};
+use scheduler::command::Start;
+use scheduler::event::{CheckNumber, CheckOutcome};
+use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::confirm::{Dns, Doubt, Witness};
 use crate::egress::{Way, open};
 use crate::fault::Fault;
 use crate::lines::Lines;
 use crate::metrics::labels::Phase;
-use crate::places::Place;
 use crate::report::{Breach, Report, conclude};
 use crate::tools::Tools;
-use crate::under_way::{Counted, Needs};
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
 pub(crate) const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
 
-/// Longest wait for a place among the containers, with the host's connection open: two slow checks in each place before it. The gateway keeps an
-/// unused way for longer than that.
-pub(crate) const PLACE_WITHIN: Duration = Duration::from_secs(120);
-
 /// One look at one host.
 #[derive(Debug)]
 pub struct Check {
-    /// Its id.
+    /// The scheduler's number.
+    pub number: CheckNumber,
+    /// Its id, which names its container and its egress.
     pub id: CheckId,
     /// The host.
     pub host: Host,
@@ -50,48 +47,19 @@ pub struct Check {
     watcher: Option<mpsc::Sender<String>>,
 }
 
-/// How a check ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// It says something about the host.
-    Verdict {
-        /// What.
-        verdict: Verdict,
-        /// What it shows to work, when it came out alive through a container.
-        witness: Option<Witness>,
-        /// What must be shown to work before it counts against the host.
-        doubt: Doubt,
-    },
-    /// Out of turn.
-    Deferred {
-        /// Why.
-        why: Deferral,
-        /// How long to wait at least.
-        retry_after: Duration,
-    },
-    /// We have no network.
-    Offline,
-    /// Ours.
-    Fault(Fault),
-}
-
 impl Check {
-    /// A check of a host that was just marked in flight.
-    pub fn new(record: &Record, tools: &Tools, watcher: Option<mpsc::Sender<String>>) -> Self {
-        let peers = if census::schedule::asks_peers(record, tools.peers_every) {
-            AskPeers::Ask
-        } else {
-            AskPeers::Skip
-        };
+    /// A check that starts now.
+    pub fn new(start: Start, tools: &Tools, watcher: Option<mpsc::Sender<String>>) -> Self {
         Self {
+            number: start.check,
             id: tools.dice.check_id(),
-            host: record.host.clone(),
+            host: start.host,
             order: CheckOrder {
                 contact: tools.contact.to_string(),
-                peers,
+                peers: start.peers,
                 list: None,
             },
-            wish: Wish::default(),
+            wish: start.wish,
             began: tools.now(),
             watcher,
         }
@@ -106,44 +74,36 @@ impl Check {
     }
 }
 
-/// Runs the check to its end. A fault is ours and leaves the host's record as it was. `counted` is told what came of opening it.
-pub async fn run(check: &Check, counted: &mut Counted, tools: &Tools) -> Ended {
-    path(check, counted, tools)
-        .await
-        .unwrap_or_else(Ended::Fault)
-}
-
-async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<Ended, Fault> {
+/// Runs the check to its end.
+///
+/// # Errors
+/// A fault, which is ours and leaves the host's record as it was.
+pub async fn run(check: &Check, tools: &Tools) -> Result<CheckOutcome, Fault> {
     let asked = Instant::now();
     let way = open(check, tools).await?;
     tools.meters.phase(Phase::Opening, asked.elapsed());
     let (mut egress, witness) = match way {
         Way::Open { egress, witness } => (egress, witness),
-        Way::Closed(ended) => {
-            if tells_of_the_host(&ended) {
-                counted.was_opened(Needs::Nothing);
+        Way::Closed(outcome) => {
+            if is_about_host(&outcome) {
+                tools.slots.needs_none(check.number).await;
             }
-            return Ok(ended);
+            return Ok(outcome);
         }
     };
-    counted.was_opened(Needs::Place);
     let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    let Some(place) = place(counted.class(), tools).await else {
-        return Ok(Ended::Deferred {
+    if !tools.slots.wait(check.number).await {
+        return Ok(CheckOutcome::Deferred {
             why: Deferral::Full,
-            retry_after: PLACE_WITHIN,
+            retry_after: SLOT_WAIT_MAX,
         });
-    };
-    tools.meters.phase(Phase::Waiting, opened.elapsed());
-    let placed = Instant::now();
-    let told = contain(check, &place, &mut egress, tools).await;
-    if told.as_ref().is_err_and(Fault::is_the_engines) {
-        place.engine_failed();
     }
-    let told = told?;
+    tools.meters.phase(Phase::Waiting, opened.elapsed());
+    let started = Instant::now();
+    let told = run_container(check, &mut egress, tools).await?;
     if let Some(end) = &told.end {
-        tools.meters.container(end, placed.elapsed());
+        tools.meters.container(end, started.elapsed());
     }
     let account = egress
         .close(told.report.is_alive())
@@ -167,6 +127,11 @@ async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<End
         lived: told.lived.unwrap_or(witness.lived),
         ..witness
     };
+    Ok(outcome(verdict, witness))
+}
+
+/// A container's verdict, with what it shows to work and what must be shown to work before it counts.
+fn outcome(verdict: Verdict, witness: Witness) -> CheckOutcome {
     let alive = matches!(verdict, Verdict::Alive { .. });
     let doubt = Doubt {
         families: vec![Family::of(witness.address)],
@@ -176,33 +141,22 @@ async fn path(check: &Check, counted: &mut Counted, tools: &Tools) -> Result<End
             (false, false) => Dns::Remembered(Some(witness.address)),
         },
     };
-    Ok(Ended::Verdict {
+    CheckOutcome::Verdict {
         verdict,
         witness: alive.then_some(witness),
         doubt,
-    })
+    }
 }
 
-/// Waits for a place among the containers; none where none came free in time, or where a crowd of those who are not among the living waits already.
-async fn place(class: Class, tools: &Tools) -> Option<Place> {
-    let place = async {
-        match class {
-            Class::Living => Some(tools.places.take().await),
-            Class::New | Class::Retry | Class::Dead => tools.places.take_unless_crowded().await,
-        }
-    };
-    timeout(PLACE_WITHIN, place).await.ok().flatten()
-}
-
-/// Whether it is by the host itself that it was not opened, and not by our paces or our network.
-fn tells_of_the_host(ended: &Ended) -> bool {
-    match ended {
-        Ended::Verdict { .. }
-        | Ended::Deferred {
+/// Whether it is due to the host itself that it was not opened, and not to our paces or our network.
+fn is_about_host(outcome: &CheckOutcome) -> bool {
+    match outcome {
+        CheckOutcome::Verdict { .. }
+        | CheckOutcome::Deferred {
             why: Deferral::Dns | Deferral::NoFamily,
             ..
         } => true,
-        Ended::Deferred { .. } | Ended::Offline | Ended::Fault(_) => false,
+        CheckOutcome::Deferred { .. } | CheckOutcome::Offline | CheckOutcome::Fault(_) => false,
     }
 }
 
@@ -249,8 +203,8 @@ fn answered_by_itself(verdict: &Verdict) -> bool {
     }
 }
 
-/// What a container told us.
-struct Told {
+/// What a container reported.
+struct ContainerReport {
     report: Report,
     /// When it said `alive`.
     lived: Option<Timestamp>,
@@ -259,32 +213,27 @@ struct Told {
     stderr: Vec<u8>,
 }
 
-/// Has a container run in the place, to its end.
-async fn contain(
+/// Runs a container to its end.
+async fn run_container(
     check: &Check,
-    place: &Place,
     egress: &mut Egress,
     tools: &Tools,
-) -> Result<Told, Fault> {
+) -> Result<ContainerReport, Fault> {
     let launched = tools.launcher.launch(&check.id, &check.host).await;
     let container = launched.map_err(Fault::Launcher)?;
     check.step(|| format!("launcher: container for check {}", check.id));
-    timeout(
-        OVERDUE_AFTER,
-        listen(check, container, place, egress, tools),
-    )
-    .await
-    .map_err(|_elapsed| Fault::Overdue)?
+    timeout(OVERDUE_AFTER, read_output(check, container, egress, tools))
+        .await
+        .map_err(|_elapsed| Fault::Overdue)?
 }
 
 /// Reads the container to its end; a breach ends it at once, because dropping it kills it.
-async fn listen(
+async fn read_output(
     check: &Check,
     mut container: Container,
-    place: &Place,
     egress: &mut Egress,
     tools: &Tools,
-) -> Result<Told, Fault> {
+) -> Result<ContainerReport, Fault> {
     let mut is_silent = true;
     let mut report = Report::new(check.host.clone());
     let mut lines = Lines::default();
@@ -297,10 +246,12 @@ async fn listen(
         };
         // Its `hello`, before the checker has touched the network: until then it was the engine alone that took its time.
         if matches!(frame, Frame::Stdout(_)) && std::mem::take(&mut is_silent) {
-            place.started();
+            tools.slots.first_output(check.number).await;
         }
         let breach = match frame {
-            Frame::Stdout(bytes) => hear(check, &bytes, &mut lines, &mut report, tools).await?,
+            Frame::Stdout(bytes) => {
+                accept_lines(check, &bytes, &mut lines, &mut report, tools).await?
+            }
             Frame::Stderr(bytes) => stderr.push(&bytes).err(),
             Frame::End(end) => {
                 if let Err(unfinished) = lines.finish() {
@@ -327,7 +278,7 @@ async fn listen(
             )
         )
     });
-    Ok(Told {
+    Ok(ContainerReport {
         report,
         lived,
         end,
@@ -336,7 +287,7 @@ async fn listen(
 }
 
 /// Takes a chunk of stdout. Names go on as they come, a line at a time: what is in memory doesn't grow with the list.
-async fn hear(
+async fn accept_lines(
     check: &Check,
     bytes: &[u8],
     lines: &mut Lines,
@@ -395,7 +346,7 @@ fn describe(end: End) -> String {
 }
 
 /// A checker that breaks the wire's rules or prints to stderr is a bug of ours or an attack: the operator should see either.
-fn log_oddities(check: &Check, told: &Told) {
+fn log_oddities(check: &Check, told: &ContainerReport) {
     if told.report.breach().is_none() && told.stderr.is_empty() {
         return;
     }

@@ -19,12 +19,12 @@ use protocol::{Host, ListFormat};
 use site::facts::Intake;
 use thiserror::Error;
 
-use crate::level::Bounds;
 use crate::policy::{self, ListError, SuffixPlace};
 use crate::publish::Publisher;
 use crate::publish::pages::About;
 use crate::source::file::SourcesError;
 use crate::source::{self, Source};
+use scheduler::slots::concurrency::Bounds;
 
 use value::{
     address_or_none, boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path,

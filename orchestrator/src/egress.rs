@@ -6,9 +6,10 @@
 use census::state::Verdict;
 use census::time::Timestamp;
 use gateway::{Egress, Opened};
+use scheduler::blame::doubt::{Dns, Doubt, Witness};
+use scheduler::event::CheckOutcome;
 
-use crate::check::{Check, Ended};
-use crate::confirm::{Dns, Doubt, Witness};
+use crate::check::Check;
 use crate::fault::Fault;
 use crate::tools::Tools;
 
@@ -23,7 +24,7 @@ pub enum Way {
         witness: Witness,
     },
     /// The check ends here.
-    Closed(Ended),
+    Closed(CheckOutcome),
 }
 
 /// Asks for a way to the check's host.
@@ -56,18 +57,13 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
             fresh,
         } => {
             count_look_up(fresh, tools);
-            check.step(|| {
-                format!(
-                    "gateway: unreachable, {}: {detail}",
-                    crate::explain::reason_word(reason)
-                )
-            });
+            check.step(|| format!("gateway: unreachable, {}: {detail}", reason.as_str()));
             let verdict = Verdict::Dead {
                 reason,
                 status: None,
                 to: None,
             };
-            Way::Closed(Ended::Verdict {
+            Way::Closed(CheckOutcome::Verdict {
                 verdict,
                 witness: None,
                 doubt: Doubt {
@@ -83,16 +79,15 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
         Opened::Deferred { why, retry_after } => {
             check.step(|| {
                 format!(
-                    "gateway: out of turn, because {} ({} ms)",
-                    crate::explain::deferral_words(why),
+                    "gateway: out of turn, because {why} ({} ms)",
                     retry_after.as_millis()
                 )
             });
-            Way::Closed(Ended::Deferred { why, retry_after })
+            Way::Closed(CheckOutcome::Deferred { why, retry_after })
         }
         Opened::Offline => {
             check.step(|| "gateway: we have no network".to_owned());
-            Way::Closed(Ended::Offline)
+            Way::Closed(CheckOutcome::Offline)
         }
     })
 }

@@ -6,7 +6,7 @@ use census::listing::is_listed;
 use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
-use gateway::control::Deferral;
+use protocol::egress::Deferral;
 use protocol::{DeadReason, Host};
 use serde::Serialize;
 use site::Found;

@@ -13,28 +13,21 @@ pub mod clock;
 pub mod door;
 pub mod groups;
 pub mod input_file;
-pub mod level;
 pub mod open_files;
-pub mod places;
 pub mod policy;
-pub mod strain;
+pub mod pressure;
+pub mod slots;
 pub mod tools;
 
 pub mod daemon;
-pub mod due;
-pub mod starts;
-pub mod under_way;
 
 pub mod check;
 pub mod egress;
 pub mod lines;
 pub mod report;
 
-pub mod confirm;
 pub mod fault;
-pub mod outage;
 pub mod settle;
-pub mod silence;
 
 pub mod publish;
 

@@ -8,8 +8,8 @@ use protocol::{DeadReason, Event, Host, PeersOutcome, escaped, is_shown_safely, 
 use thiserror::Error;
 
 use census::state::Verdict;
-use gateway::control::{Account, Budget, FailedSide};
-use launcher::wire::{End, Killed};
+use protocol::container::{End, Killed};
+use protocol::egress::{Account, Budget, FailedSide};
 
 use crate::fault::Fault;
 use crate::lines::LineBreach;

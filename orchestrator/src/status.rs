@@ -5,7 +5,7 @@ use std::path::Path;
 
 use census::source::Memory;
 use census::time::Timestamp;
-use gateway::control::Family;
+use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
 
@@ -321,7 +321,7 @@ fn launcher_line(launcher: &launcher::wire::Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::silence::Silence;
+    use scheduler::blame::blackout::Blackout;
 
     fn paused() -> Memory {
         let (memory, _) = Memory::default().after_reading(3, Timestamp(0));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     fn silent() -> Status {
-        let mut silence = Silence::default();
+        let mut silence = Blackout::default();
         for second in 0..37 {
             let kind = if second % 5 == 0 {
                 "unreachable"

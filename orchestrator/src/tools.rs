@@ -15,7 +15,7 @@ use crate::clock::{Clock, Dice};
 use crate::config::Config;
 use crate::door::Door;
 use crate::metrics::Meters;
-use crate::places::Places;
+use crate::slots::SlotQueue;
 
 /// The tools of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ pub struct Tools {
     pub dice: Arc<Dice>,
     /// All intervals.
     pub calendar: Calendar,
-    /// Places among the containers.
-    pub places: Places,
+    /// Slots among the containers.
+    pub slots: SlotQueue,
     /// Who runs this census.
     pub contact: Arc<str>,
     /// Peers are asked for at the first `alive` and every so many after.
@@ -53,6 +53,7 @@ impl Tools {
         door: Door,
         clock: Arc<dyn Clock>,
         dice: Dice,
+        slots: SlotQueue,
     ) -> Self {
         Self {
             gateway: GatewayClient::new(config.gateway_socket.clone()),
@@ -62,7 +63,7 @@ impl Tools {
             clock,
             dice: Arc::new(dice),
             calendar: config.calendar,
-            places: Places::new(config.checks),
+            slots,
             contact: config.contact.as_str().into(),
             peers_every: config.peers_every,
             meters: Arc::default(),

@@ -9,7 +9,7 @@ use census::time::Timestamp;
 use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
-use orchestrator::places::Places;
+use orchestrator::slots::SlotQueue;
 use orchestrator::source::report::{Outcome, Unread};
 use orchestrator::source::run::{Ended, Ways, read};
 use orchestrator::source::{Source, SourceName};
@@ -63,7 +63,7 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
         ways: Ways {
             gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
             launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
-            places: Places::fixed(1),
+            slots: SlotQueue::unlimited(),
             contact: "https://lab.test/".into(),
         },
         readings: 0,

@@ -22,6 +22,20 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
     (
+        "scheduler",
+        &["protocol", "census"],
+        &[
+            "tokio",
+            "tokio-util",
+            "rusqlite",
+            "reqwest",
+            "bollard",
+            "rand",
+            "jiff",
+            "tracing",
+        ],
+    ),
+    (
         "token",
         &["protocol"],
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
@@ -67,6 +81,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "intake",
             "launcher",
+            "scheduler",
             "site",
             "token",
         ],
@@ -78,7 +93,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
-    // Measures the whole path against the engine's bare API, the store against plain SQL, admission under a flood, and publishing.
+    // Measures the whole path against the engine's bare API, the store against plain SQL, and publishing.
     (
         "bench",
         &[
@@ -91,6 +106,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "lab",
             "launcher",
             "orchestrator",
+            "scheduler",
             "site",
             "store",
             "tests",
@@ -108,6 +124,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "launcher",
             "orchestrator",
+            "scheduler",
             "store",
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],

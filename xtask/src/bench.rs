@@ -57,15 +57,7 @@ struct Benchmark {
 
 /// In the order in which they run. Sizes are those of the targets; where that takes more than some minutes on two cores, less is said here and
 /// `bench/README.md` has the whole.
-const ALL: [Benchmark; 12] = [
-    Benchmark {
-        program: "bench-admission",
-        least: Extent::Quick,
-        quick: &["--decisions", "1000000", "--domains", "1000000"],
-        whole: &[],
-        needs: Needs::Nothing,
-        plotted: Plotted::No,
-    },
+const ALL: [Benchmark; 8] = [
     Benchmark {
         program: "bench-scale",
         least: Extent::Quick,
@@ -92,42 +84,9 @@ const ALL: [Benchmark; 12] = [
         plotted: Plotted::Yes,
     },
     Benchmark {
-        program: "bench-store",
-        least: Extent::Quick,
-        quick: &[
-            "--rows",
-            "100000",
-            "--seconds",
-            "6",
-            "--rounds",
-            "1",
-            "--churns",
-            "1",
-        ],
-        whole: &[],
-        needs: Needs::Nothing,
-        plotted: Plotted::No,
-    },
-    Benchmark {
-        program: "bench-flood",
-        least: Extent::Quick,
-        quick: &["--days", "1", "--names", "1000000"],
-        whole: &["--days", "2"],
-        needs: Needs::Nothing,
-        plotted: Plotted::No,
-    },
-    Benchmark {
         program: "bench-files",
         least: Extent::Quick,
         quick: &["--instances", "100000"],
-        whole: &[],
-        needs: Needs::Nothing,
-        plotted: Plotted::No,
-    },
-    Benchmark {
-        program: "bench-site",
-        least: Extent::Quick,
-        quick: &["--hosts", "100000"],
         whole: &[],
         needs: Needs::Nothing,
         plotted: Plotted::No,
@@ -439,9 +398,6 @@ mod tests {
         assert_eq!(left_out(Extent::Soak), [""; 0]);
     }
 
-    /// Those that are not among them: one draws, the other is a flood of days of two minutes in the lab, for whoever changes how names come in.
-    const BESIDE: [&str; 2] = [PLOTS, "bench-flood-lab"];
-
     /// A benchmark that was renamed or forgotten would be missed when all of them run.
     #[test]
     fn each_program_of_the_benchmarks_is_there() {
@@ -451,7 +407,7 @@ mod tests {
         let mut programs: Vec<_> = names.filter_map(|rest| rest.split('"').next()).collect();
         programs.sort_unstable();
         let all = ALL.iter().map(|one| one.program);
-        let mut there: Vec<_> = all.chain(BESIDE).collect();
+        let mut there: Vec<_> = all.chain([PLOTS]).collect();
         there.sort_unstable();
         // One of them does two things.
         there.dedup();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use census::share::{Room, Shares};
+use census::class::PerClass;
 use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
@@ -36,10 +36,9 @@ impl Verdicts {
         loop {
             turn.tick().await;
             let start = Instant::now();
-            let (room, shares) = (Room::empty(1), Shares::default());
-            let taken = writer.take_due(now, room, shares, vec![Jitter(0)], Calendar::REAL);
-            let (taken, _shares) = taken.await?;
-            for one in taken {
+            let wanted = PerClass::each(|_class| 1);
+            let taken = writer.take_due(now, wanted, vec![Jitter(0)], Calendar::REAL);
+            for one in taken.await? {
                 let alive = Verdict::Alive {
                     software: "software-1".to_owned(),
                     version: Some("5.0".to_owned()),

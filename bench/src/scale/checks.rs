@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bench::making::NOW;
-use census::share::{Room, Shares};
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::{Change, transition};
-use orchestrator::starts::Load;
+use orchestrator::daemon::read_load;
 use protocol::{DeadReason, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use scheduler::demand::shares::{Room, Shares};
 use store::{Store, Taken};
 
 use crate::cost::{Cost, Meter};
@@ -149,19 +149,19 @@ impl Census {
         let reader = self.store.reader()?;
         let meter = Meter::begin();
         for _ in 0..LOADS {
-            Load::read(&reader, self.now, Calendar::REAL)?;
+            read_load(&reader, self.now, Calendar::REAL)?;
         }
         Ok(meter.end(LOADS))
     }
 
     async fn pick(&mut self, free: u32) -> Result<Vec<Taken>> {
         let jitters = (0..free).map(|_| Jitter(self.chance.random())).collect();
-        let room = Room::empty(free);
+        // As the daemon does: due hosts are counted, the room is divided among their classes.
+        let waiting = self.store.reader()?.due_by_class(self.now, free)?;
+        let wanted = self.shares.divide(Room::empty(free), waiting);
         let writer = self.store.writer();
-        let taking = writer.take_due(self.now, room, self.shares, jitters, Calendar::REAL);
-        let (taken, shares) = taking.await?;
-        self.shares = shares;
-        Ok(taken)
+        let taking = writer.take_due(self.now, wanted, jitters, Calendar::REAL);
+        Ok(taking.await?)
     }
 
     async fn settle(&mut self, taken: Vec<Taken>) -> Result<()> {

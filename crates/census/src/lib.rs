@@ -19,7 +19,6 @@ pub mod class;
 pub mod group;
 pub mod listing;
 pub mod schedule;
-pub mod share;
 pub mod source;
 pub mod state;
 pub mod time;

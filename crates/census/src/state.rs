@@ -1,5 +1,7 @@
 //! What the census knows of a host, and what a check can say about it (design §6).
 
+use std::fmt;
+
 use protocol::{DeadReason, Host, Private};
 
 use crate::time::Timestamp;
@@ -265,6 +267,43 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Its name in the history, the log and the metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Alive { .. } => "alive",
+            Self::Moved { .. } => "moved",
+            Self::OptedOut => "opted_out",
+            Self::Gone => "gone",
+            Self::Refused { .. } => "refused",
+            Self::Dead { .. } => "dead",
+        }
+    }
+
+    /// What it says besides its name; empty if nothing.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Alive {
+                software,
+                version: None,
+                ..
+            } => software.clone(),
+            Self::Alive {
+                software,
+                version: Some(version),
+                ..
+            } => format!("{software} {version}"),
+            Self::Moved { to } => format!("to {to}"),
+            Self::OptedOut | Self::Gone => String::new(),
+            Self::Refused { status, .. } => format!("status {status}"),
+            Self::Dead { reason, status, to } => {
+                let status = status.map(|status| format!(", status {status}"));
+                let to = to.as_ref().map(|to| format!(", to {to}"));
+                let [status, to] = [status, to].map(Option::unwrap_or_default);
+                format!("{}{status}{to}", reason.as_str())
+            }
+        }
+    }
+
     /// Whether it counts against the host, and so waits until a later check came out alive (invariant I5).
     pub fn is_failing(&self) -> bool {
         match self {
@@ -273,5 +312,13 @@ impl Verdict {
                 false
             }
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detail = self.detail();
+        let space = if detail.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{detail}", self.as_str())
     }
 }

@@ -11,6 +11,8 @@ mod table;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use protocol::egress::PROMISED_WITHIN;
+
 use crate::control::Deferral;
 use crate::settings::Paces;
 use table::Table;
@@ -30,9 +32,6 @@ pub const DIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Least time between two look-ups of texts, all together and before division: ten a second is more than owners and submitters ever ask, and
 /// no flood for a resolver.
 pub const TEXT_PACE: Duration = Duration::from_millis(100);
-
-/// The furthest promise, before division: a daily interval. A farm of more names than fit a day has its last ones draw again then.
-pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
 /// Out of turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
-use gateway::control::{Deferral, Texts as Wire};
+use gateway::control::Texts as Wire;
 use gateway::{GatewayClient, Looked, TextName};
 use protocol::Host;
+use protocol::egress::Deferral;
 use token::{Failure, Lookup, LookupError, NotFound, Step, TxtAnswer, TxtRecord};
 
 use crate::problem::Problem;

@@ -4,6 +4,7 @@
 //! frames (one byte of [`FrameKind`], four bytes of length, big-endian, then the payload, at most [`FRAME_BYTES_MAX`]) which ends with an `End`
 //! or a `Fault` frame; all other requests get one line of JSON. A launch whose connection ends is killed: a container never outlives its reader.
 
+pub(crate) use protocol::container::{End, FaultKind, Killed, LaunchFault};
 use protocol::{CheckId, Host};
 use serde::{Deserialize, Serialize};
 
@@ -72,58 +73,6 @@ impl FrameKind {
             _ => None,
         }
     }
-}
-
-/// How a container ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct End {
-    /// Its exit code; 128 and the signal's number when a signal ended it.
-    pub exit_code: i64,
-    /// It ran out of memory.
-    pub out_of_memory: bool,
-    /// We ended it, and why.
-    pub killed: Option<Killed>,
-    /// From start to end.
-    pub millis: u64,
-}
-
-/// Why the launcher ended a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Killed {
-    /// Its time was over.
-    Deadline,
-    /// A `kill` request asked for it.
-    Asked,
-}
-
-/// Why a check could not be run: ours, never the host's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LaunchFault {
-    /// The kind.
-    pub kind: FaultKind,
-    /// What was tried and what went wrong, for the operator.
-    pub message: String,
-}
-
-/// The kinds of launch faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// The engine does not answer, or refuses what every check needs (the egress volume, the probe): nothing can run; the launcher keeps trying.
-    EngineDown,
-    /// The engine answered this launch with an error.
-    EngineError,
-    /// The checker image is not there.
-    ImageMissing,
-    /// The probe found a required limit that is not in force: no check will run until it is.
-    NotConfined,
-    /// All places are taken.
-    Full,
-    /// The request was not understood, or names a check that runs already.
-    BadRequest,
 }
 
 /// The answer to `list`, `kill` and `status`.

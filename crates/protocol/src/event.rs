@@ -205,6 +205,45 @@ pub enum DeadReason {
 }
 
 impl DeadReason {
+    /// Its name on the wire and in the files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RobotsUnavailable => "robots_unavailable",
+            Self::Tls => "tls",
+            Self::TlsExpired => "tls_expired",
+            Self::TlsNotYetValid => "tls_not_yet_valid",
+            Self::TlsWrongName => "tls_wrong_name",
+            Self::TlsSelfSigned => "tls_self_signed",
+            Self::TlsUnknownIssuer => "tls_unknown_issuer",
+            Self::TlsIncompleteChain => "tls_incomplete_chain",
+            Self::TlsUnsupported => "tls_unsupported",
+            Self::TlsClosed => "tls_closed",
+            Self::Http => "http",
+            Self::Timeout => "timeout",
+            Self::Deadline => "deadline",
+            Self::TooLarge => "too_large",
+            Self::Encoding => "encoding",
+            Self::RedirectLoop => "redirect_loop",
+            Self::RedirectToSelf => "redirect_to_self",
+            Self::TemporaryRedirect => "temporary_redirect",
+            Self::BadRedirect => "bad_redirect",
+            Self::NodeinfoElsewhere => "nodeinfo_elsewhere",
+            Self::NoNodeinfo => "no_nodeinfo",
+            Self::NotNodeinfo => "not_nodeinfo",
+            Self::Status => "status",
+            Self::NoSuchName => "no_such_name",
+            Self::NoAddress => "no_address",
+            Self::AddressRefused => "address_refused",
+            Self::DnsBroken => "dns_broken",
+            Self::Unreachable => "unreachable",
+            Self::Protocol => "protocol",
+            Self::Crashed => "crashed",
+            Self::Memory => "memory",
+            Self::Budget => "budget",
+            Self::Faulting => "faulting",
+        }
+    }
+
     /// Whether a checker may say so itself; the rest is concluded by those around it.
     pub fn is_said_by_checker(self) -> bool {
         match self {

@@ -9,6 +9,8 @@
 )]
 
 pub mod check_id;
+pub mod container;
+pub mod egress;
 pub mod escape;
 pub mod event;
 pub mod host;

@@ -42,7 +42,7 @@ pub use hosts::add::{AddedAs, Candidate};
 pub use hosts::check::{Settled, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};
 pub use instances_file::{InstanceRow, InstancesFile, VersionCount};
-pub use open::{Opening, Store, open, open_read_only, open_with};
+pub use open::{Location, Opening, Store, open, open_read_only, open_with};
 pub use reader::{Counts, Listed, Reader, Stored};
 pub use soundness::{Depth, Finding, Remedy, Soundness};
 pub use sources::Memories;

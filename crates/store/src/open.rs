@@ -42,9 +42,7 @@ const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
 /// The open database. Holds the lock that keeps other writers out, and the thread that writes.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
-    /// Device and inode of the file that was opened.
-    identity: (u64, u64),
+    location: Location,
     /// Ends before the thread that writes, which closes the database.
     filling: Filling,
     thread: WriterThread,
@@ -63,7 +61,7 @@ impl Store {
     /// # Errors
     /// When the file can't be opened.
     pub fn reader(&self) -> Result<Reader, StoreError> {
-        let connection = read_only(&self.path, BUSY_WAIT)?;
+        let connection = read_only(&self.location.path, BUSY_WAIT)?;
         Ok(Reader::new(connection))
     }
 
@@ -73,21 +71,9 @@ impl Store {
         self.filling.wait();
     }
 
-    /// Whether the file that was opened is still where it was. An open file that was moved or removed takes writes all the same, and nobody would
-    /// find them again.
-    ///
-    /// # Errors
-    /// [`StoreError::Away`] or [`StoreError::Replaced`].
-    pub fn is_in_place(&self) -> Result<(), StoreError> {
-        match identity(&self.path) {
-            Ok(found) if found == self.identity => Ok(()),
-            Ok(_other) => Err(StoreError::Replaced {
-                path: self.path.clone(),
-            }),
-            Err(_not_there) => Err(StoreError::Away {
-                path: self.path.clone(),
-            }),
-        }
+    /// Where the file is. Cheap to clone.
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// Finishes what has been accepted, closes the database and releases the lock. Later requests get [`StoreError::Closed`].
@@ -95,6 +81,33 @@ impl Store {
     /// Blocks until the last write is on disk; dropping the store does the same.
     pub fn close(self) {
         drop(self);
+    }
+}
+
+/// The file that was opened, and where.
+#[derive(Debug, Clone)]
+pub struct Location {
+    path: Arc<Path>,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl Location {
+    /// Whether the file that was opened is still where it was. An open file that was moved or removed takes writes all the
+    /// same, and nobody would find them again.
+    ///
+    /// # Errors
+    /// [`StoreError::Away`] or [`StoreError::Replaced`].
+    pub fn check(&self) -> Result<(), StoreError> {
+        match identity(&self.path) {
+            Ok(found) if found == self.identity => Ok(()),
+            Ok(_other) => Err(StoreError::Replaced {
+                path: self.path.to_path_buf(),
+            }),
+            Err(_not_there) => Err(StoreError::Away {
+                path: self.path.to_path_buf(),
+            }),
+        }
     }
 }
 
@@ -233,6 +246,10 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
         }
     }
     let identity = identity(path).map_err(|error| unwritable(path, &error))?;
+    let location = Location {
+        path: Arc::from(path),
+        identity,
+    };
     let checkpoints = match tuning.opening.take_over {
         TakeOver::Within => None,
         TakeOver::Beside => {
@@ -248,8 +265,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
     let filling = Filling::begin(path, &known).map_err(OpenError::Thread)?;
     let thread = writer::start(connection, checkpoints, known).map_err(OpenError::Thread)?;
     Ok(Store {
-        path: path.to_owned(),
-        identity,
+        location,
         filling,
         thread,
         _lock: lock,

@@ -3,7 +3,7 @@
 //! In: questions. Out: rows. Refused: writing; the connection can't. All methods block: asynchronous callers use a blocking thread.
 
 use admission::Waiter;
-use census::class::Class;
+use census::class::{Class, PerClass};
 use census::group::Place;
 use census::state::{OptedOutBy, Record, State, StateName};
 use census::time::{Calendar, Timestamp};
@@ -11,6 +11,7 @@ use census::transition::Entry;
 use protocol::Host;
 use rusqlite::{Connection, params};
 
+use crate::hosts::check;
 use crate::hosts::row::{self, columns};
 use crate::{
     DumpRecord, StoreError, StoredGroup, admitted, dumps, forgotten, groups, history, migrate,
@@ -257,6 +258,14 @@ impl Reader {
             next = [next, first].into_iter().flatten().min();
         }
         Ok(next)
+    }
+
+    /// How many hosts of each class are due and not in flight, counted up to `most`.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn due_by_class(&self, now: Timestamp, most: u32) -> Result<PerClass<u32>, StoreError> {
+        check::due_by_class(&self.connection, now, most)
     }
 
     /// How many hosts that are not in flight come due after `after` and until `until`, counted up to `most`.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use census::share::{Room, Shares};
+use census::class::PerClass;
 use census::state::{OptedOutBy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
@@ -45,23 +45,23 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes hosts that are due, of each class its share of the room ([`census::share`]) and of each class the one due for longest first: gives each its
-    /// ordinary next due time and marks it in flight, in one transaction. Gives them, and whose turn it is after them.
+    /// Takes hosts that are due, of each class `wanted` at most, those first that have been due for longest: gives each its
+    /// ordinary next due time and marks it in flight, in one transaction.
     ///
-    /// Never more than `room.free`, than there are `jitters` (one a host), or than 1000. Of a group that is paced no more than its pace allows: the others
-    /// are put off in the same transaction. It looks at 1000 hosts at most, so there may be more that are due when it gives fewer than there is room for.
+    /// Never more than there are `jitters` (one a host), or than 1000. A paced group gives no more than its pace allows: its
+    /// other hosts are put off in the same transaction. It looks at 1000 hosts at most, so more may be due when it gives fewer
+    /// than are wanted.
     ///
     /// # Errors
     /// A fault of ours; nothing was taken.
     pub async fn take_due(
         &self,
         now: Timestamp,
-        room: Room,
-        shares: Shares,
+        wanted: PerClass<u32>,
         jitters: Vec<Jitter>,
         calendar: Calendar,
-    ) -> Result<(Vec<Taken>, Shares), StoreError> {
-        self.call(move |c| check::take_due(c, now, room, shares, &jitters, calendar))
+    ) -> Result<Vec<Taken>, StoreError> {
+        self.call(move |c| check::take_due(c, now, wanted, &jitters, calendar))
             .await
     }
 

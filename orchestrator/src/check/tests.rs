@@ -1,18 +1,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use census::class::Class;
 use census::time::Calendar;
 use gateway::GatewayClient;
 use launcher::LauncherClient;
-use launcher::wire::{FaultKind, FrameKind, LaunchFault};
+use launcher::wire::FrameKind;
+use protocol::container::{FaultKind, LaunchFault};
+use protocol::order::AskPeers;
+use scheduler::event::{SlotDemand, Trigger};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc::Receiver;
 
 use super::*;
 use crate::clock::{Dice, SystemClock};
-use crate::level::Bounds;
-use crate::places::Places;
-use crate::under_way::UnderWay;
+use crate::slots::{Signal, SlotQueue};
 
 const HELLO: &[u8] = b"{\"hello\":{\"protocol\":1,\"checker\":\"0.1.0\"}}\n";
 
@@ -51,13 +54,27 @@ fn fault(kind: FaultKind) -> Vec<u8> {
 /// A census whose launcher answers every launch so.
 struct Rig {
     tools: Tools,
-    record: Record,
+    signals: Receiver<Signal>,
     _store: store::Store,
     dir: tempfile::TempDir,
 }
 
+/// What a check signalled.
+#[derive(Debug, PartialEq, Eq)]
+enum Signalled {
+    Opened(SlotDemand),
+    FirstOutput,
+}
+
+/// What a check that asks for a slot gets.
+#[derive(Clone, Copy)]
+enum Slot {
+    Granted,
+    TurnedAway,
+}
+
 impl Rig {
-    fn new(places: Places) -> Self {
+    fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = store::open(&dir.path().join("census.db")).unwrap();
         let gateway = dir.path().join("gateway.sock");
@@ -65,7 +82,7 @@ impl Rig {
             &gateway,
             b"{\"ready\":{\"address\":\"192.0.2.1\",\"fresh\":true}}\n".to_vec(),
         );
-        let host = Host::parse("a.example.org").unwrap();
+        let (slots, signals) = SlotQueue::new();
         Self {
             tools: Tools {
                 gateway: GatewayClient::new(gateway),
@@ -75,12 +92,12 @@ impl Rig {
                 clock: Arc::new(SystemClock),
                 dice: Arc::new(Dice::seeded(1)),
                 calendar: Calendar::REAL,
-                places,
+                slots,
                 contact: "".into(),
                 peers_every: 3,
                 meters: Arc::default(),
             },
-            record: Record::discovered(host, Timestamp(0), Timestamp(0)),
+            signals,
             _store: store,
             dir,
         }
@@ -98,143 +115,108 @@ impl Rig {
         self.tools.gateway = GatewayClient::new(path);
     }
 
-    async fn check(&self) -> Ended {
-        self.check_among(&UnderWay::default(), Class::New).await
-    }
-
-    async fn check_among(&self, under_way: &UnderWay, class: Class) -> Ended {
-        let check = Check::new(&self.record, &self.tools, None);
-        run(&check, &mut under_way.enter(class), &self.tools).await
-    }
-
-    fn allowed(&self) -> u32 {
-        self.tools.places.allowed().0
+    /// How a check ends, and what it signalled before.
+    async fn check(&mut self, slot: Slot) -> (Result<CheckOutcome, Fault>, Vec<Signalled>) {
+        let start = Start {
+            check: CheckNumber(7),
+            host: Host::parse("a.example.org").unwrap(),
+            class: Class::New,
+            wish: Wish::default(),
+            peers: AskPeers::Skip,
+            trigger: Trigger::Scheduled,
+        };
+        let check = Check::new(start, &self.tools, None);
+        let mut signalled = Vec::new();
+        let mut running = std::pin::pin!(run(&check, &self.tools));
+        let mut ended = None;
+        loop {
+            // What it signalled before its end is there when it ends.
+            let signal = match &ended {
+                Some(_) => self.signals.try_recv().ok(),
+                None => tokio::select! {
+                    biased;
+                    signal = self.signals.recv() => signal,
+                    outcome = &mut running => {
+                        ended = Some(outcome);
+                        continue;
+                    }
+                },
+            };
+            let Some(signal) = signal else {
+                return (ended.unwrap(), signalled);
+            };
+            match (signal, slot) {
+                (Signal::Opened { demand, grant, .. }, Slot::Granted) => {
+                    signalled.push(Signalled::Opened(demand));
+                    grant.send(()).ok();
+                }
+                (Signal::Opened { demand, .. }, Slot::TurnedAway) => {
+                    signalled.push(Signalled::Opened(demand));
+                }
+                (Signal::FirstOutput { .. }, _) => signalled.push(Signalled::FirstOutput),
+                (Signal::SlotWanted { .. }, _) => panic!("no reading"),
+            }
+        }
     }
 }
 
+fn is_engine(ended: &Result<CheckOutcome, Fault>) -> bool {
+    ended.as_ref().unwrap_err().for_scheduler().is_engine
+}
+
 #[tokio::test]
-async fn containers_that_come_up_let_more_run_at_once_and_those_that_do_not_fewer() {
-    let (least, most) = (1, 8);
-    let mut rig = Rig::new(Places::new(Bounds { least, most }));
-    // They come up, and are ended by something that is not the engine's.
+async fn a_container_signals_its_first_output_once_and_one_that_does_not_come_up_never() {
+    let mut rig = Rig::new();
     let up = [
         frame(FrameKind::Stdout, HELLO),
         frame(FrameKind::Stdout, b"more, which is no second start"),
         fault(FaultKind::BadRequest),
     ];
     rig.launcher("well.sock", up.concat());
-    for _ in 0..4 {
-        rig.check().await;
-    }
-    assert_eq!(rig.allowed(), 1, "each start counts once");
-    rig.check().await;
-    assert_eq!(rig.allowed(), 2);
+    let (ended, signalled) = rig.check(Slot::Granted).await;
+    let opened = Signalled::Opened(SlotDemand::One);
+    assert_eq!(signalled, [opened, Signalled::FirstOutput]);
+    assert!(!is_engine(&ended), "{ended:?}");
     rig.launcher("ill.sock", fault(FaultKind::EngineError));
-    for _ in 0..2 {
-        assert!(matches!(rig.check().await, Ended::Fault(Fault::Launch(_))));
-    }
-    assert_eq!(rig.allowed(), 1);
+    let (ended, signalled) = rig.check(Slot::Granted).await;
+    assert_eq!(signalled, [Signalled::Opened(SlotDemand::One)]);
+    assert!(is_engine(&ended), "{ended:?}");
 }
 
-/// Else whoever makes its checks fail would slow the census down.
+/// Otherwise anyone who makes its checks fail would slow the census down.
 #[tokio::test]
-async fn what_a_host_may_have_brought_about_leaves_the_places_as_they_are() {
-    let (least, most) = (2, 8);
-    let mut rig = Rig::new(Places::new(Bounds { least, most }));
-    rig.launcher(
-        "well.sock",
-        [
-            frame(FrameKind::Stdout, HELLO),
-            fault(FaultKind::BadRequest),
-        ]
-        .concat(),
-    );
-    for _ in 0..3 {
-        // Two at a time: who does not use its places gets no more.
-        tokio::join!(rig.check(), rig.check());
-    }
-    assert_eq!(rig.allowed(), 3);
-    let breach = frame(FrameKind::Stdout, b"no event\n");
-    rig.launcher("breach.sock", breach);
-    for _ in 0..4 {
-        rig.check().await;
-    }
-    assert_eq!(rig.allowed(), 3);
+async fn what_a_host_may_have_caused_is_no_fault_of_the_engine() {
+    let mut rig = Rig::new();
+    rig.launcher("breach.sock", frame(FrameKind::Stdout, b"no event\n"));
+    let (ended, _) = rig.check(Slot::Granted).await;
+    assert!(!is_engine(&ended), "{ended:?}");
 }
 
 #[tokio::test]
-async fn dead_hosts_that_are_looked_up_need_no_place_until_some_of_them_answer() {
-    let mut rig = Rig::new(Places::fixed(1));
-    let under_way = UnderWay::default();
-    let held_by = |count: u32| {
-        let _opening: Vec<_> = (0..count).map(|_| under_way.enter(Class::Dead)).collect();
-        under_way.room(1000).under_way.dead
-    };
+async fn only_what_was_learned_of_a_host_is_signalled() {
+    let mut rig = Rig::new();
     rig.gateway(
         "late.sock",
         b"{\"deferred\":{\"why\":\"group_pace\",\"retry_after_ms\":9}}\n",
     );
-    for _ in 0..100 {
-        rig.check_among(&under_way, Class::Dead).await;
-    }
-    assert_eq!(held_by(64), 64, "our own paces say nothing of a host");
+    let (_, signalled) = rig.check(Slot::Granted).await;
+    assert_eq!(signalled, [], "our own paces show nothing about a host");
     rig.gateway(
         "nowhere.sock",
         b"{\"unreachable\":{\"reason\":\"no_such_name\",\"detail\":\"\",\"families\":[],\"fresh\":true}}\n",
     );
-    for _ in 0..200 {
-        rig.check_among(&under_way, Class::Dead).await;
-    }
-    assert_eq!(held_by(64), 2);
-    rig.gateway(
-        "ready.sock",
-        b"{\"ready\":{\"address\":\"192.0.2.1\",\"fresh\":true}}\n",
-    );
-    for _ in 0..64 {
-        rig.check_among(&under_way, Class::Dead).await;
-    }
-    assert!(held_by(64) > 50);
+    let (_, signalled) = rig.check(Slot::Granted).await;
+    assert_eq!(signalled, [Signalled::Opened(SlotDemand::None)]);
 }
 
-/// Whether one more would wait.
-async fn is_room_to_wait(places: &Places) -> bool {
-    tokio::select! {
-        biased;
-        place = places.take_unless_crowded() => place.is_some(),
-        () = std::future::ready(()) => true,
-    }
-}
-
-/// Else a crowd of names that comes to life at once would keep the living waiting for minutes.
 #[tokio::test]
-async fn a_crowd_that_waits_for_places_turns_others_away_and_no_living_host() {
-    let rig = Rig::new(Places::fixed(1));
-    let (under_way, places) = (UnderWay::default(), &rig.tools.places);
-    let taken = places.take().await;
-    let mut crowd = tokio::task::JoinSet::new();
-    while is_room_to_wait(places).await {
-        let places = places.clone();
-        crowd.spawn(async move { drop(places.take().await) });
-        tokio::task::yield_now().await;
-    }
-    for class in [Class::Dead, Class::New, Class::Retry] {
-        let ended = rig.check_among(&under_way, class).await;
-        let is_full = matches!(
-            ended,
-            Ended::Deferred {
-                why: Deferral::Full,
-                ..
-            }
-        );
-        assert!(is_full, "{class:?}: {ended:?}");
-    }
-    let room = async {
-        drop(taken);
-        crowd.join_all().await
+async fn a_check_that_is_turned_away_is_deferred() {
+    let mut rig = Rig::new();
+    let (ended, signalled) = rig.check(Slot::TurnedAway).await;
+    assert_eq!(signalled, [Signalled::Opened(SlotDemand::One)]);
+    let expect = CheckOutcome::Deferred {
+        why: Deferral::Full,
+        retry_after: SLOT_WAIT_MAX,
     };
-    let (living, _crowd) = tokio::join!(rig.check_among(&under_way, Class::Living), room);
-    assert!(
-        matches!(living, Ended::Fault(Fault::Launcher(_))),
-        "{living:?}"
-    );
+    assert_eq!(ended.unwrap(), expect);
 }

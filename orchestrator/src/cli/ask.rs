@@ -5,24 +5,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use census::schedule::asks_peers;
 use census::state::Record;
 use dump::Stop;
+use protocol::egress::Wish;
 use protocol::limits::TEXT_BYTES_MAX;
+use protocol::order::AskPeers;
 use protocol::{Host, escaped};
+use scheduler::command::Start;
+use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 use tokio_util::sync::CancellationToken;
 
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
-use crate::check::{self, Check, Ended};
+use crate::check::{self, Check};
 use crate::clock::{Clock, Dice, SystemClock};
 use crate::config::Config;
 use crate::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
 use crate::door::Brought;
-use crate::explain::verdict_words;
+use crate::fault::Fault;
 use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
 use crate::settle::settle;
+use crate::slots::SlotQueue;
 use crate::tools::Tools;
-use crate::under_way::UnderWay;
 
 /// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
 const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -250,6 +255,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         super::roles::door(config, &store).await?,
         clock,
         Dice::from_os(),
+        SlotQueue::unlimited(),
     );
     let host = tools
         .door
@@ -270,10 +276,21 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         bail!("{host} opted out or is held by a moderator; it is not asked")
     };
     let (watcher, mut steps) = tokio::sync::mpsc::channel(4096);
-    let check = Check::new(&taken.record, &tools, Some(watcher));
+    let start = Start {
+        check: CheckNumber(0),
+        host: taken.record.host.clone(),
+        class: taken.class,
+        wish: Wish::default(),
+        peers: if asks_peers(&taken.record, tools.peers_every) {
+            AskPeers::Ask
+        } else {
+            AskPeers::Skip
+        },
+        trigger: Trigger::Manual,
+    };
+    let check = Check::new(start, &tools, Some(watcher));
     let running = async {
-        let mut counted = UnderWay::default().enter(taken.class);
-        let ended = check::run(&check, &mut counted, &tools).await;
+        let ended = check::run(&check, &tools).await;
         drop(check);
         ended
     };
@@ -292,12 +309,15 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     said.map(|()| code)
 }
 
-async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::Result<u8> {
+async fn settle_alone(
+    record: &Record,
+    ended: Result<CheckOutcome, Fault>,
+    tools: &Tools,
+) -> anyhow::Result<u8> {
     let give_back = || tools.writer.release(&record.host, tools.again_soon(), None);
     match ended {
-        Ended::Verdict { verdict, .. } => {
-            let (word, reason) = verdict_words(&verdict);
-            let said = format!("verdict: {word} {reason}").trim_end().to_owned();
+        Ok(CheckOutcome::Verdict { verdict, .. }) => {
+            let said = format!("verdict: {verdict}");
             if verdict.is_failing() {
                 give_back().await?;
                 say(&format!(
@@ -309,14 +329,14 @@ async fn settle_alone(record: &Record, ended: Ended, tools: &Tools) -> anyhow::R
             }
             Ok(OK)
         }
-        Ended::Fault(fault) => {
+        Err(fault) => {
             give_back().await?;
             Ok(complain(
                 &format!("a fault of ours, nothing counted: {fault}"),
                 UNAVAILABLE,
             ))
         }
-        Ended::Deferred { .. } | Ended::Offline => {
+        Ok(CheckOutcome::Deferred { .. } | CheckOutcome::Offline | CheckOutcome::Fault(_)) => {
             give_back().await?;
             Ok(complain("no verdict: put off or offline", FAILED))
         }

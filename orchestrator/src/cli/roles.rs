@@ -21,6 +21,7 @@ use crate::intake::proofs::Visits;
 use crate::metrics::survey::Places;
 use crate::metrics::{MetricsDoor, Source, Surveyor};
 use crate::open_files;
+use crate::slots::SlotQueue;
 use crate::source;
 use crate::tools::Tools;
 
@@ -33,6 +34,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
     let launcher = launcher_client(config, &shutdown);
+    let (slots, signals) = SlotQueue::new();
     let tools = Tools::new(
         config,
         launcher,
@@ -40,6 +42,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         door(config, &store).await?,
         clock.clone(),
         Dice::from_os(),
+        slots,
     );
     let live = Arc::new(Live::new(clock.now(), tools.meters.clone()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
@@ -56,7 +59,7 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
         shutdown.clone(),
     );
     let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
-    let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders).await?;
+    let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders, signals).await?;
     let listener = control::listen(&config.control_socket())?;
     let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");

@@ -1,9 +1,10 @@
 //! How many hosts are opened and checked at once.
 
+use scheduler::demand::OPENINGS_PER_SLOT;
+use scheduler::slots::concurrency::Bounds;
+
 use super::value::small;
 use super::{ConfigError, Values};
-use crate::level::Bounds;
-use crate::under_way::OPENINGS_PER_PLACE;
 
 /// Containers at once that can be asked for: what an engine on one machine bears.
 const CHECKS_MAX: u32 = 64;
@@ -43,5 +44,5 @@ pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
 
 /// Ways that the gateway has to hold and make at once: all of the places taken by hosts that hardly ever need one.
 pub(super) fn gateway_opens_max(values: &Values) -> Result<u32, ConfigError> {
-    Ok(opens_max(values)?.saturating_mul(OPENINGS_PER_PLACE))
+    Ok(opens_max(values)?.saturating_mul(OPENINGS_PER_SLOT))
 }

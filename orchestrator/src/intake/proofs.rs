@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::intake::proof::{FILE_PATH, PROOFS_TRIED_MAX};
 use ::intake::wire::{Answer, READING_TIME_MAX};
-use gateway::control::Deferral;
+use protocol::egress::Deferral;
 use protocol::{Host, ListFormat, ListOrder, ListPath, UnlistedReason};
 use tokio::time::timeout;
 
@@ -146,7 +146,7 @@ fn answer_of(ended: Ended) -> Answer {
             why: "a proof was read as something else".to_owned(),
         },
         Ended::Unreachable { reason, detail } => {
-            let reason = crate::explain::reason_word(reason);
+            let reason = reason.as_str().to_owned();
             Answer::NoProof {
                 why: format!("the host can't be reached, {reason}: {detail}"),
             }

@@ -1,9 +1,9 @@
 //! The values of labels: words of this program, and no others.
 
 use census::state::{OptedOutBy, Verdict};
-use gateway::control::{Deferral, Family};
-use launcher::wire::{FaultKind, Killed};
 use protocol::DeadReason;
+use protocol::container::{FaultKind, Killed};
+use protocol::egress::{Deferral, Family};
 
 use crate::fault::Fault;
 
@@ -67,7 +67,7 @@ pub const REASONS: [DeadReason; 32] = [
 /// A verdict's reason.
 pub fn reason(verdict: &Verdict) -> String {
     match verdict {
-        Verdict::Dead { reason, .. } => crate::explain::reason_word(*reason),
+        Verdict::Dead { reason, .. } => reason.as_str().to_owned(),
         Verdict::Alive { .. }
         | Verdict::Moved { .. }
         | Verdict::OptedOut

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use census::state::Verdict;
 use census::time::Timestamp;
-use gateway::control::{Account, Deferral};
-use launcher::wire::End;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts};
+use protocol::container::End;
+use protocol::egress::{Account, Deferral};
 
 use super::labels::{self, DEAD, Dumped, EndedAs, NO_REASON, Phase};
 use super::{Metric, table};
@@ -80,7 +80,7 @@ impl Meters {
             self.verdicts.with_label_values(&[verdict, NO_REASON]);
         }
         for reason in labels::REASONS {
-            let reason = crate::explain::reason_word(reason);
+            let reason = reason.as_str().to_owned();
             self.verdicts.with_label_values(&[DEAD, &reason]);
         }
         for kind in labels::FAULTS {

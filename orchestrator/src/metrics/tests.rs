@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use census::state::{Record, State, Verdict};
 use census::time::Timestamp;
-use gateway::control::{Account, FailedSide};
 use launcher::LauncherClient;
-use launcher::wire::{End, FaultKind, Killed, LaunchFault};
+use protocol::container::{End, FaultKind, Killed, LaunchFault};
+use protocol::egress::{Account, FailedSide};
 use protocol::{DeadReason, Host, Private};
 use store::{Store, StoreError};
 use tempfile::TempDir;

@@ -7,23 +7,12 @@
 
 use std::path::Path;
 
+use scheduler::publication::Extent;
 use site::Salt;
 use store::{Reader, Writer};
 use tokio::runtime::Handle;
 
 use super::{Occasion, PublishError, Published, Publisher, day, pages};
-
-/// How much of a dump is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// The list and the pages.
-    Whole,
-    /// The list; the pages only if they would be another list's: not while one is held back and nobody had to leave the set that stands. The caller
-    /// knows that they were made of that set, and not long ago.
-    ListFirst,
-    /// The pages of the set that stands.
-    Pages,
-}
 
 /// What came of a dump.
 #[derive(Debug)]
@@ -57,14 +46,14 @@ impl Round<'_> {
     /// # Errors
     /// See [`PublishError`]. What is wrong with the list goes before what is wrong with the pages, which is then in the log; so does that it is not signed.
     pub fn run(&self) -> Result<u64, PublishError> {
-        self.make(Extent::Whole).names
+        self.make(Extent::Full).names
     }
 
     /// Does as much of it as `extent` says. Blocks like [`Self::run`].
     pub fn make(&self, extent: Extent) -> Done {
         let folder = &self.publisher.public_dir;
         let names = match extent {
-            Extent::Whole => self.list(),
+            Extent::Full => self.list(),
             Extent::ListFirst => {
                 let former = index(folder);
                 let names = self.list();

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use census::share::{Room, Shares};
+use census::class::PerClass;
 use census::state::{OptedOutBy, Verdict};
 use census::time::Jitter;
 use census::transition::transition;
@@ -56,14 +56,12 @@ impl Stage {
             .writer
             .take_due(
                 NOW,
-                Room::empty(99),
-                Shares::default(),
+                PerClass::each(|_class| 99),
                 vec![Jitter(0); 99],
                 Calendar::REAL,
             )
             .await;
-        let (taken, _shares) = taken.unwrap();
-        for taken in taken {
+        for taken in taken.unwrap() {
             let change = transition(&taken.record, &alive, NOW, Jitter(0), Calendar::REAL);
             self.writer.settle(change).await.unwrap();
         }

@@ -178,7 +178,7 @@ async fn turn(
         Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, and no list".to_owned()),
         Ended::Read(Outcome::Unread(unread)) => trouble(unread.to_string()),
         Ended::Unreachable { reason, detail } => {
-            let reason = crate::explain::reason_word(reason);
+            let reason = reason.as_str().to_owned();
             trouble(format!("its host can't be reached, {reason}: {detail}"))
         }
         Ended::Deferred { why, retry_after } => Err(Later {

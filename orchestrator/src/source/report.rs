@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use gateway::control::{Account, Budget, FailedSide};
-use launcher::wire::{End, Killed};
+use protocol::container::{End, Killed};
+use protocol::egress::{Account, Budget, FailedSide};
 use protocol::limits::{
     EGRESS_BYTES_DOWN_MAX, PEERS_MAX, PROOF_TEXT_BYTES_MAX, SUFFIX_TEXT_BYTES_MAX, TEXT_BYTES_MAX,
 };

@@ -5,21 +5,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::control::{Deferral, Wish};
 use gateway::{Egress, GatewayClient, Opened};
-use launcher::wire::End;
 use launcher::{Container, Frame, LauncherClient};
+use protocol::container::End;
+use protocol::egress::{Deferral, Wish};
 use protocol::limits::STDERR_BYTES_KEPT;
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder, escaped};
 use tokio::time::timeout;
 
 use super::report::{ListReport, Outcome, conclude};
-use crate::check::{OVERDUE_AFTER, PLACE_WITHIN, Stderr};
+use scheduler::slots::SLOT_WAIT_MAX;
+
+use crate::check::{OVERDUE_AFTER, Stderr};
 use crate::fault::Fault;
 use crate::lines::Lines;
-use crate::places::Places;
 use crate::report::Breach;
+use crate::slots::SlotQueue;
 use crate::tools::Tools;
 
 /// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
@@ -30,8 +32,8 @@ pub struct Ways {
     pub gateway: GatewayClient,
     /// The only way to a container.
     pub launcher: LauncherClient,
-    /// Places among the containers.
-    pub places: Places,
+    /// Slots among the containers.
+    pub slots: SlotQueue,
     /// Who runs this census.
     pub contact: Arc<str>,
 }
@@ -42,7 +44,7 @@ impl Ways {
         Self {
             gateway: tools.gateway.clone(),
             launcher: tools.launcher.clone(),
-            places: tools.places.clone(),
+            slots: tools.slots.clone(),
             contact: tools.contact.clone(),
         }
     }
@@ -103,10 +105,10 @@ async fn path(
         Opened::Deferred { why, retry_after } => return Ok(Ended::Deferred { why, retry_after }),
         Opened::Offline => return Ok(Ended::Offline),
     };
-    let Ok(_place) = timeout(PLACE_WITHIN, ways.places.take()).await else {
+    let Some(_slot) = ways.slots.lease().await else {
         return Ok(Ended::Deferred {
             why: Deferral::Full,
-            retry_after: PLACE_WITHIN,
+            retry_after: SLOT_WAIT_MAX,
         });
     };
     let told = timeout(OVERDUE_AFTER, listen(id, host, list, &mut egress, ways))

@@ -21,7 +21,7 @@ pub(crate) fn tools(store: &Store, gateway: &Path) -> Tools {
         clock: Arc::new(SystemClock),
         dice: Arc::new(Dice::seeded(1)),
         calendar: Calendar::REAL,
-        places: crate::places::Places::fixed(1),
+        slots: crate::slots::SlotQueue::unlimited(),
         contact: "".into(),
         peers_every: 3,
         meters: Arc::default(),

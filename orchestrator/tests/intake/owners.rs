@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use census::state::{OptedOutBy, State};
-use gateway::control::{Answer, Deferral, Texts};
+use gateway::control::{Answer, Texts};
 use intake::wire::{self, Census, Request};
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::config::{Config, Values};
 use orchestrator::control::Handler;
 use orchestrator::daemon::{Live, Order};
+use orchestrator::slots::SlotQueue;
 use orchestrator::tools::Tools;
+use protocol::egress::Deferral;
 use token::{Purpose, SecretKey};
 
 use crate::stage::{NOW, Stage, Standing, host, key, records, sigsum_token, token};
@@ -90,6 +92,7 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
             door,
             clock.clone(),
             Dice::from_os(),
+            SlotQueue::unlimited(),
         );
         let live = Live::new(clock.now(), tools.meters.clone());
         Handler::with_daemon(&tools, orders, Arc::new(live))

@@ -2,9 +2,10 @@
 
 use admission::TestDomain;
 use census::state::{OptedOutBy, State};
-use gateway::control::{Answer, Deferral, Texts};
+use gateway::control::{Answer, Texts};
 use orchestrator::clock::Clock as _;
 use protocol::Private;
+use protocol::egress::Deferral;
 use token::Purpose;
 
 use crate::stage::{Stage, Standing, host, records, sigsum_token, token};

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use gateway::control::{Account, Budget, Wish};
 use gateway::{Egress, GatewayClient, Opened};
-use launcher::wire::{End, Killed};
 use launcher::{Frame, LauncherClient};
+use protocol::container::{End, Killed};
+use protocol::egress::{Account, Budget, Wish};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host, limits};
 use tests::{Listed, Options, Role, World};

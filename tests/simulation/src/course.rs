@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use census::class::Class;
-use census::state::{Record, Verdict};
+use census::state::Verdict;
 use census::time::Timestamp;
-use gateway::control::Family;
-use orchestrator::confirm::{Dns, Doubt, Witness};
-use protocol::{DeadReason, Private};
+use protocol::egress::Family;
+use protocol::order::AskPeers;
+use protocol::{DeadReason, Host, Private};
+use scheduler::blame::doubt::{Dns, Doubt, Witness};
+use scheduler::event::SlotDemand;
 
 use crate::names::Name;
 use crate::truth::{How, Now, Truth};
@@ -26,11 +27,13 @@ pub(crate) const ANSWER_SECONDS_MAX: u64 = 3;
 /// A check under way.
 #[derive(Debug)]
 pub(crate) struct Check {
-    pub(crate) record: Box<Record>,
-    pub(crate) class: Class,
+    pub(crate) host: Host,
+    pub(crate) peers: AskPeers,
     pub(crate) name: Name,
     pub(crate) began: Timestamp,
     pub(crate) course: Course,
+    /// What the gateway reports when it ends, if anything was learned about the host.
+    pub(crate) opened: Option<SlotDemand>,
 }
 
 /// What becomes of it if nobody stops it.

@@ -12,8 +12,8 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use orchestrator::clock::{Clock, Dice};
 use orchestrator::door::Door;
-use orchestrator::places::Places;
 use orchestrator::policy::{Files, SuffixPlace};
+use orchestrator::slots::SlotQueue;
 use orchestrator::tools::Tools;
 use rand::Rng as _;
 use rand::SeedableRng as _;
@@ -85,7 +85,7 @@ impl Stage {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             dice: Arc::new(Dice::seeded(seed)),
             calendar: Calendar::REAL,
-            places: Places::fixed(1),
+            slots: SlotQueue::unlimited(),
             contact: "".into(),
             peers_every: 3,
             meters: Arc::default(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway::control::Budget;
+use protocol::egress::Budget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 

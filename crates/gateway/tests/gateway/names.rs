@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gateway::Opened;
-use gateway::control::{Deferral, Wish};
 use gateway::family::Routes;
 use hickory_resolver::proto::op::{Message, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::A;
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use protocol::DeadReason;
+use protocol::egress::{Deferral, Wish};
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 

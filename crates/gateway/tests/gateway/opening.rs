@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gateway::control::{Answer, CONTROL_LINE_BYTES_MAX, Deferral, Family};
+use gateway::control::{Answer, CONTROL_LINE_BYTES_MAX};
 use gateway::family::Routes;
 use gateway::{ClientError, GatewayError, Opened, Settings, serve};
+use protocol::egress::{Deferral, Family};
 use protocol::{CheckId, DeadReason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UdpSocket, UnixStream};

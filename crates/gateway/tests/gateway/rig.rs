@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gateway::control::Wish;
 use gateway::family::{Routes, SystemRoutes};
 use gateway::serve::serve_over;
 use gateway::{ClientError, Egress, GatewayClient, GatewayError, Opened, Settings};
+use protocol::egress::Wish;
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};

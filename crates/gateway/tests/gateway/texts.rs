@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use gateway::control::{Deferral, Texts, Wish};
+use gateway::control::Texts;
 use gateway::{ClientError, GatewayClient, Looked, Settings, TextName};
+use protocol::egress::{Deferral, Wish};
 use protocol::{CheckId, Host};
 
 use crate::rig::{Rig, order};

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gateway::control::FailedSide;
 use gateway::family::Routes;
 use protocol::CheckOrder;
+use protocol::egress::FailedSide;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::rig::{FakeHost, Rig, eventually, order};

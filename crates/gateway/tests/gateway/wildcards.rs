@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use gateway::control::{Deferral, Wildcard, WildcardTrouble};
+use gateway::control::{Wildcard, WildcardTrouble};
 use gateway::family::Routes;
 use gateway::{LookedBelow, Opened};
 use protocol::Host;
+use protocol::egress::Deferral;
 use tokio::time::Instant;
 
 use crate::names::{Everywhere, NameServer};

@@ -14,10 +14,10 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
 use launcher::engine::EngineKind;
 use launcher::spec::{Confinement, SeccompProfile};
-use launcher::wire::{End, FaultKind, LaunchFault};
 use launcher::{
     BollardEngine, Container, EgressSource, Engine as _, Frame, Launcher, LauncherClient, Settings,
 };
+use protocol::container::{End, FaultKind, LaunchFault};
 use protocol::{CheckId, Host};
 use tokio_util::sync::CancellationToken;
 

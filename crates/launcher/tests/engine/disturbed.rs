@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use launcher::Settings;
-use launcher::wire::FaultKind;
+use protocol::container::FaultKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 

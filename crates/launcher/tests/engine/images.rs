@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bollard::query_parameters::{
     InspectContainerOptions, RemoveImageOptionsBuilder, TagImageOptionsBuilder,
 };
-use launcher::wire::FaultKind;
+use protocol::container::FaultKind;
 
 use crate::bench::{
     Bench, IMAGE, MOVING_IMAGE, MOVING_REPOSITORY, PATIENCE, READABLE_IMAGE, Running,

@@ -10,8 +10,8 @@ use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
 use launcher::engine::EngineKind;
 use launcher::seccomp::MARK;
 use launcher::spec::SeccompProfile;
-use launcher::wire::{FaultKind, Killed};
 use launcher::{EgressSource, Frame};
+use protocol::container::{FaultKind, Killed};
 
 use crate::bench::{
     Bench, PATIENCE, READABLE_IMAGE, Running, VOLUME, check, installation, of_installation,

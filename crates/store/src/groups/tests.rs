@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use admission::{Reserved, Suffixes};
+use census::class::PerClass;
 use census::group::Place;
-use census::share::{Room, Shares};
 use census::state::Verdict;
 use census::transition::transition;
 use proptest::prelude::*;
@@ -61,9 +61,9 @@ impl Census {
     /// All that are due, checked and found alive; which they were.
     async fn check_due(&self, now: Timestamp, room: u32) -> Vec<String> {
         let jitters = vec![Jitter(7); usize::try_from(room).unwrap()];
-        let (room, shares) = (Room::empty(room), Shares::default());
-        let taken = self.writer.take_due(now, room, shares, jitters, REAL).await;
-        let (taken, _shares) = taken.unwrap();
+        let wanted = PerClass::each(|_class| room);
+        let taken = self.writer.take_due(now, wanted, jitters, REAL).await;
+        let taken = taken.unwrap();
         let alive = Verdict::Alive {
             software: "mastodon".to_owned(),
             version: None,

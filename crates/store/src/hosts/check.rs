@@ -4,7 +4,6 @@
 
 use census::class::{Class, PerClass};
 use census::schedule::due_when_taken;
-use census::share::{Room, Shares};
 use census::state::{Record, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
@@ -67,18 +66,16 @@ pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
 pub(crate) const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
-/// Takes due hosts, at most one a jitter: of each class its share of the room, and of each class those that have been due for longest. Those whose
-/// group has no turn for them are put off, and the room is shared once more: one sick group must not keep others waiting.
+/// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that have been due for longest.
+/// Hosts whose group has no turn for them are put off, and others of their class looked at: one sick group must not keep
+/// them waiting.
 pub(crate) fn take_due(
     connection: &Connection,
     now: Timestamp,
-    mut room: Room,
-    mut shares: Shares,
+    wanted: PerClass<u32>,
     jitters: &[Jitter],
     calendar: Calendar,
-) -> Result<(Vec<Taken>, Shares), StoreError> {
-    let most = u32::try_from(jitters.len()).unwrap_or(u32::MAX);
-    room.free = room.free.min(most).min(TAKE_MAX);
+) -> Result<Vec<Taken>, StoreError> {
     let mut taking = Taking {
         connection,
         now,
@@ -87,25 +84,25 @@ pub(crate) fn take_due(
         taken: Vec::new(),
         left: TAKE_MAX,
     };
-    // The first time round most are taken who are looked at.
-    let mut portion_min = 0;
-    while room.free > 0 && taking.left > 0 {
-        let granted = shares.divide(room, taking.waiting(room.free)?);
-        let mut missed = false;
-        for class in Class::ALL {
-            let granted = *granted.of(class);
-            let took = taking.of_class(class, granted, portion_min)?;
-            room.free = room.free.saturating_sub(took);
-            let under_way = room.under_way.of_mut(class);
-            *under_way = under_way.saturating_add(took);
-            missed |= took < granted;
-        }
-        if !missed {
-            break;
-        }
-        portion_min = PORTION_AGAIN;
+    for class in Class::ALL {
+        taking.of_class(class, *wanted.of(class))?;
     }
-    Ok((taking.taken, shares))
+    Ok(taking.taken)
+}
+
+/// How many of each class are due, counted up to `most`.
+pub(crate) fn due_by_class(
+    connection: &Connection,
+    now: Timestamp,
+    most: u32,
+) -> Result<PerClass<u32>, StoreError> {
+    let mut statement = connection.prepare_cached(COUNT_WAITING)?;
+    let mut waiting = PerClass::default();
+    for class in Class::ALL {
+        *waiting.of_mut(class) =
+            statement.query_row(params![class.number(), now.0, most], |row| row.get(0))?;
+    }
+    Ok(waiting)
 }
 
 /// What one request has taken so far.
@@ -120,43 +117,34 @@ struct Taking<'c, J: Iterator> {
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
-    /// How many of each class are due, as far as it matters for this room.
-    fn waiting(&self, most: u32) -> Result<PerClass<u32>, StoreError> {
-        let mut statement = self.connection.prepare_cached(COUNT_WAITING)?;
-        let mut waiting = PerClass::default();
-        for class in Class::ALL {
-            *waiting.of_mut(class) =
-                statement.query_row(params![class.number(), self.now.0, most], |row| row.get(0))?;
-        }
-        Ok(waiting)
-    }
-
-    /// Takes up to `granted` of a class, those first that have been due for longest. Gives how many.
-    fn of_class(
-        &mut self,
-        class: Class,
-        granted: u32,
-        portion_min: u32,
-    ) -> Result<u32, StoreError> {
-        let mut took = 0;
-        if granted == 0 {
-            return Ok(took);
-        }
-        for row in self.look(class, granted.max(portion_min).min(self.left))? {
-            if took == granted {
+    /// Takes up to `wanted` of a class.
+    fn of_class(&mut self, class: Class, wanted: u32) -> Result<(), StoreError> {
+        let mut missing = wanted;
+        // The first time most of those that are looked at are taken.
+        let mut portion = wanted;
+        while missing > 0 && self.left > 0 {
+            let rows = self.look(class, portion.min(self.left))?;
+            let found = rows.len();
+            for row in rows {
+                if missing == 0 {
+                    break;
+                }
+                self.left = self.left.saturating_sub(1);
+                match row {
+                    Ok(row) => missing = missing.saturating_sub(u32::from(self.take(row)?)),
+                    // One such row at the head of the queue would otherwise stop the census.
+                    Err(StoreError::BadRow { id, column }) => {
+                        mend::park_bad_row(self.connection, id, column, self.now)?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if found == 0 || self.jitters.peek().is_none() {
                 break;
             }
-            self.left = self.left.saturating_sub(1);
-            match row {
-                Ok(row) => took += u32::from(self.take(row)?),
-                // One such row at the head of the queue would otherwise stop the census.
-                Err(StoreError::BadRow { id, column }) => {
-                    mend::park_bad_row(self.connection, id, column, self.now)?;
-                }
-                Err(error) => return Err(error),
-            }
+            portion = missing.max(PORTION_AGAIN);
         }
-        Ok(took)
+        Ok(())
     }
 
     fn look(

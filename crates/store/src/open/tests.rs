@@ -130,18 +130,18 @@ fn a_database_that_is_moved_or_replaced_while_open_is_missed() {
     let dir = tempfile::tempdir().unwrap();
     let (path, away) = (dir.path().join("census.db"), dir.path().join("away.db"));
     let store = open(&path).unwrap();
-    store.is_in_place().unwrap();
+    store.location().check().unwrap();
     std::fs::rename(&path, &away).unwrap();
-    let gone = store.is_in_place();
+    let gone = store.location().check();
     assert!(matches!(gone, Err(StoreError::Away { .. })), "{gone:?}");
     std::fs::write(&path, "another").unwrap();
-    let other = store.is_in_place();
+    let other = store.location().check();
     assert!(
         matches!(other, Err(StoreError::Replaced { .. })),
         "{other:?}"
     );
     std::fs::rename(&away, &path).unwrap();
-    store.is_in_place().unwrap();
+    store.location().check().unwrap();
 }
 
 /// Two values for each `?`, of which SQLite would make two plans.

@@ -450,19 +450,16 @@ async fn a_census_of_before_the_classes_loses_nobody_who_is_due() {
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
     assert_eq!(reader.due(Timestamp(9)).unwrap(), 4);
     assert_eq!(reader.next_due().unwrap(), Some(Timestamp(1)));
-    let (room, shares) = (
-        census::share::Room::empty(9),
-        census::share::Shares::default(),
-    );
+    let wanted = census::class::PerClass::each(|_class| 9);
     let (jitters, calendar) = (
         vec![census::time::Jitter(1); 9],
         census::time::Calendar::REAL,
     );
     let taken = store
         .writer()
-        .take_due(Timestamp(9), room, shares, jitters, calendar)
+        .take_due(Timestamp(9), wanted, jitters, calendar)
         .await;
-    let (taken, _shares) = taken.unwrap();
+    let taken = taken.unwrap();
     assert_eq!(taken.len(), 4);
     for taken in taken {
         let name = taken.record.host.to_string();

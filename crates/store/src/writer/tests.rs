@@ -69,14 +69,12 @@ impl Census {
             .writer
             .take_due(
                 NOW,
-                Room::empty(limit),
-                Shares::default(),
-                vec![JITTER; 50],
+                PerClass::each(|_class| limit),
+                vec![JITTER; usize::try_from(limit).unwrap()],
                 REAL,
             )
             .await
             .unwrap();
-        let (taken, _shares) = taken;
         taken
             .iter()
             .map(|taken| taken.record.host.to_string())

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use census::time::Jitter;
 use gateway::GatewayClient;
-use gateway::control::{Answer, Deferral};
+use gateway::control::Answer;
 use launcher::LauncherClient;
+use protocol::egress::Deferral;
 use store::{Store, StoredGroup};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -52,7 +53,7 @@ impl Rig {
             clock: Arc::new(Still),
             dice: Arc::new(Dice::seeded(1)),
             calendar: Calendar::REAL,
-            places: crate::places::Places::fixed(1),
+            slots: crate::slots::SlotQueue::unlimited(),
             contact: "".into(),
             peers_every: 1,
             meters: Arc::default(),

@@ -12,12 +12,13 @@ use super::*;
 use crate::clock::Dice;
 use crate::explain::explain;
 use crate::publish::pages::About;
-use crate::publish::round::{Done, Extent, Round};
+use crate::publish::round::{Done, Round};
+use scheduler::publication::Extent;
 
 impl Stage {
     /// A whole dump.
     pub(super) fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
-        self.make(deny, force, Extent::Whole).names
+        self.make(deny, force, Extent::Full).names
     }
 
     pub(super) fn make(&self, deny: &str, force: Force, extent: Extent) -> Done {

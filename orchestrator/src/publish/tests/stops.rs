@@ -4,7 +4,7 @@ use site::SiteError;
 
 use super::*;
 use crate::publish::pages::PagesError;
-use crate::publish::round::Extent;
+use scheduler::publication::Extent;
 
 /// Files that are packed and measured: the list at the root, five of data, five schemas.
 const FILES: u64 = 1 + 5 + 5;
@@ -137,7 +137,7 @@ async fn a_dump_that_is_to_stop_leaves_what_stood_and_nothing_beside_it() {
     stage.opt_out("a").await;
     stage.stop.say();
     for force in [Force::Yes, Force::No] {
-        let done = stage.make("", force, Extent::Whole);
+        let done = stage.make("", force, Extent::Full);
         assert!(
             matches!(done.names, Err(PublishError::Dump(DumpError::Stopped))),
             "{done:?}"

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 use rand::Rng as _;
+use scheduler::Event;
 
 use super::Census;
 use crate::measure::OnList;
@@ -30,8 +31,8 @@ impl Census {
         for number in std::mem::take(&mut self.waiting) {
             self.look_for(&Name::Host(number).host()?)?;
         }
-        // Whom the door let in may be due before all others.
-        self.look_at = None;
+        // Names that came in may be due before all others.
+        self.events.push_back(Event::RowsChanged);
         Ok(())
     }
 

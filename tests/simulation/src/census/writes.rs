@@ -1,105 +1,105 @@
 //! What a moment has to be written: verdicts, hosts given back, names learned.
 
-use census::state::{OptedOutBy, State, Verdict};
+use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Jitter, Timestamp};
 use census::transition::transition;
 use futures_util::future::join_all;
 use orchestrator::settle::settle;
-use orchestrator::tools::Tools;
 use protocol::Host;
-use store::StoreError;
+use scheduler::Event;
+use scheduler::command::Release;
+use scheduler::event::WriteOutcome;
 
 use super::Census;
-use crate::course::Check;
 use crate::names::Name;
 use crate::run::{Failure, Sabotage};
 
-/// Writes that are given to the store at once, so that they share a transaction: fewer than wait for it at most, so that their order is this one's.
+/// Writes that are given to the store at once, so that they share a transaction: fewer than wait for it at most, so that
+/// their order is this one's.
 const TOGETHER: usize = 128;
 
-/// What becomes of a host in flight.
+/// A verdict to be written.
 #[derive(Debug)]
-pub(super) enum Write {
-    /// Its verdict is settled.
-    Settle(Check, Verdict),
-    /// No verdict: it is due at this time.
-    Release(Host, Timestamp),
+pub(super) struct Commit {
+    pub(super) record: Box<Record>,
+    pub(super) verdict: Verdict,
 }
 
-impl Write {
-    fn host(&self) -> &Host {
-        match self {
-            Self::Settle(check, _) => &check.record.host,
-            Self::Release(host, _) => host,
-        }
-    }
-
-    /// Whether it brings a name, which the door decides on in a task of its own.
+impl Commit {
+    /// Whether it brings a name, which is decided on in a task of its own.
     fn brings_a_name(&self) -> bool {
-        match self {
-            Self::Settle(_, verdict) => matches!(verdict, Verdict::Moved { .. }),
-            Self::Release(..) => false,
-        }
-    }
-
-    async fn perform(&self, tools: &Tools) -> Result<(), StoreError> {
-        match self {
-            Self::Settle(check, verdict) => settle(&check.record, verdict, tools).await,
-            Self::Release(host, due) => tools.writer.release(host, *due, None).await,
-        }
+        matches!(self.verdict, Verdict::Moved { .. })
     }
 }
 
 impl Census {
-    /// Writes all of it. What needs the door comes after what does not, one after the other, so that the same seed gives the same order.
+    /// Writes all of it. Verdicts that bring names come after the others, one by one, so that the same seed gives the same
+    /// order.
     pub(super) async fn write_all(&mut self, now: Timestamp) -> Result<(), Failure> {
-        let (alone, together): (Vec<_>, Vec<_>) = std::mem::take(&mut self.writes)
+        self.release_all(now).await?;
+        let (alone, together): (Vec<_>, Vec<_>) = std::mem::take(&mut self.commits)
             .into_iter()
-            .partition(Write::brings_a_name);
+            .partition(Commit::brings_a_name);
+        let tools = self.stage.tools.clone();
         for chunk in together.chunks(TOGETHER) {
-            let tools = &self.stage.tools;
-            for written in join_all(chunk.iter().map(|write| write.perform(tools))).await {
+            let writes = chunk
+                .iter()
+                .map(|commit| settle(&commit.record, &commit.verdict, &tools));
+            for written in join_all(writes).await {
                 written?;
             }
         }
-        for write in &alone {
-            write.perform(&self.stage.tools).await?;
+        for commit in &alone {
+            settle(&commit.record, &commit.verdict, &tools).await?;
         }
-        for write in together.into_iter().chain(alone) {
-            self.guard.ended(write.host());
-            match write {
-                Write::Settle(check, verdict) => self.settled(&check, &verdict, now).await?,
-                Write::Release(_, due) => {
-                    self.look_at = self.look_at.map(|known| known.min(due));
-                }
-            }
+        for commit in together.into_iter().chain(alone) {
+            self.committed(commit, now).await?;
         }
         for (by, names) in std::mem::take(&mut self.named) {
-            self.learn(&by, names, now).await?;
+            self.learn(&by, names).await?;
+        }
+        Ok(())
+    }
+
+    async fn release_all(&mut self, now: Timestamp) -> Result<(), Failure> {
+        let releases = std::mem::take(&mut self.releases);
+        let tools = self.stage.tools.clone();
+        for chunk in releases.chunks(TOGETHER) {
+            let writes = chunk.iter().map(|Release { host, wait, .. }| {
+                let due = wait.due(now, tools.dice.jitter(), tools.calendar);
+                tools.writer.release(host, due, None)
+            });
+            for written in join_all(writes).await {
+                written?;
+            }
+        }
+        if !releases.is_empty() {
+            self.events.push_back(Event::RowsChanged);
+        }
+        for Release { host, .. } in releases {
+            self.guard.ended(&host);
+            let outcome = WriteOutcome::Released;
+            self.events.push_back(Event::Written { host, outcome });
         }
         Ok(())
     }
 
     /// A verdict is on disk. Our own book has it by the same rules, less the chance in them.
-    async fn settled(
-        &mut self,
-        check: &Check,
-        verdict: &Verdict,
-        now: Timestamp,
-    ) -> Result<(), Failure> {
-        self.outage.works(now);
+    async fn committed(&mut self, commit: Commit, now: Timestamp) -> Result<(), Failure> {
+        let Commit { record, verdict } = commit;
         let calendar = self.stage.tools.calendar;
-        let change = transition(&check.record, verdict, now, Jitter(0), calendar);
-        let host = &check.record.host;
+        let change = transition(&record, &verdict, now, Jitter(0), calendar);
+        let host = &record.host;
+        self.guard.ended(host);
         if change.forget && !self.does(Sabotage::ForgetQuietly) {
             self.measure.counts.forgotten += 1;
         }
-        let is_refusal = *verdict == Verdict::OptedOut;
+        let is_refusal = verdict == Verdict::OptedOut;
         self.guard.settled(host, &change.record.state, is_refusal);
-        if let Name::Host(number) = check.name {
+        if let Some(Name::Host(number)) = Name::of(host.as_str()) {
             self.measure
                 .settled(number, &change.record, &self.truth, now);
-            if let Verdict::Moved { to } = verdict {
+            if let Verdict::Moved { to } = &verdict {
                 self.look_for(to)?;
             }
         }
@@ -109,18 +109,17 @@ impl Census {
         if self.does(Sabotage::DeafToRobots) && change.record.state == by_robots {
             let writer = &self.stage.tools.writer;
             writer.opt_in(host, OptedOutBy::Robots, now).await?;
-            self.look_at = None;
+            self.events.push_back(Event::RowsChanged);
         }
+        self.events.push_back(Event::Written {
+            host: host.clone(),
+            outcome: WriteOutcome::Verdict,
+        });
         Ok(())
     }
 
-    /// Names that a living host has in its list of peers come to the door.
-    pub(super) async fn learn(
-        &mut self,
-        by: &Host,
-        numbers: Vec<u32>,
-        _now: Timestamp,
-    ) -> Result<(), Failure> {
+    /// Names that a responding host has in its list of peers come to the gate.
+    async fn learn(&mut self, by: &Host, numbers: Vec<u32>) -> Result<(), Failure> {
         let mut hosts = Vec::new();
         for number in &numbers {
             hosts.push(Name::Host(*number).host()?);
@@ -140,18 +139,12 @@ impl Census {
         if self.measure.is_known(number) {
             return Ok(());
         }
-        match self.stage.reader.record(host)? {
-            Some(stored) => {
-                self.measure.knows(number, self.stage.tools.now());
-                self.waiting.remove(&number);
-                let due = stored.record.due;
-                self.look_at = self
-                    .look_at
-                    .map(|known| due.map_or(known, |due| known.min(due)));
-            }
-            None => {
-                self.waiting.insert(number);
-            }
+        if self.stage.reader.record(host)?.is_some() {
+            self.measure.knows(number, self.stage.tools.now());
+            self.waiting.remove(&number);
+            self.events.push_back(Event::RowsChanged);
+        } else {
+            self.waiting.insert(number);
         }
         Ok(())
     }

@@ -104,73 +104,34 @@ async fn crowded(living: usize, crowd: usize) -> Census {
     census
 }
 
-async fn take(census: &Census, room: Room, shares: &mut Shares) -> PerClass<u32> {
+#[tokio::test]
+async fn of_each_class_no_more_is_taken_than_is_wanted_and_a_crowd_is_counted_as_far_as_asked() {
+    let census = crowded(3, 30).await;
+    let reader = census.store.reader().unwrap();
+    let due = |most| reader.due_by_class(NOW, most).unwrap();
+    assert_eq!((due(9).living, due(9).dead, due(99).new), (3, 9, 30));
+    let wanted = PerClass {
+        living: 12,
+        new: 4,
+        retry: 0,
+        dead: 1,
+    };
     let jitters = vec![JITTER; 200];
-    let taken = census
-        .writer
-        .take_due(NOW, room, *shares, jitters, REAL)
-        .await;
-    let (taken, after) = taken.unwrap();
-    *shares = after;
+    let taken = census.writer.take_due(NOW, wanted, jitters, REAL).await;
     let mut counts = PerClass::<u32>::default();
-    for taken in taken {
+    for taken in taken.unwrap() {
         let name = taken.record.host.to_string();
         assert!(name.starts_with(taken.class.as_str()), "{name}: {taken:?}");
         *counts.of_mut(taken.class) += 1;
     }
-    counts
-}
-
-#[tokio::test]
-async fn no_crowd_that_was_due_before_keeps_the_living_from_their_share() {
-    let census = crowded(30, 30).await;
-    let mut shares = Shares::default();
-    let taken = take(&census, Room::empty(19), &mut shares).await;
-    let expect = PerClass {
-        living: 12,
-        new: 4,
-        retry: 2,
-        dead: 1,
-    };
-    assert_eq!(taken, expect);
-    // One after the other, as places become free.
-    let mut one_by_one = PerClass::<u32>::default();
-    for _ in 0..19 {
-        let taken = take(&census, Room::empty(1), &mut shares).await;
-        one_by_one = PerClass::each(|class| one_by_one.of(class) + taken.of(class));
-    }
-    assert_eq!(one_by_one, expect);
-}
-
-#[tokio::test]
-async fn room_that_one_class_does_not_want_goes_to_the_others() {
-    let census = crowded(3, 30).await;
-    let taken = take(&census, Room::empty(93), &mut Shares::default()).await;
-    assert_eq!(taken.sum(), 93);
-    assert_eq!(taken.living, 3);
     assert_eq!(
-        take(&census, Room::empty(9), &mut Shares::default())
-            .await
-            .sum(),
-        0
+        counts,
+        PerClass {
+            living: 3,
+            ..wanted
+        }
     );
-}
-
-#[tokio::test]
-async fn what_a_class_holds_counts() {
-    let census = crowded(30, 30).await;
-    let room = Room {
-        free: 6,
-        most: 20,
-        under_way: PerClass {
-            living: 4,
-            new: 0,
-            retry: 0,
-            dead: 10,
-        },
-    };
-    let taken = take(&census, room, &mut Shares::default()).await;
-    assert_eq!((taken.sum(), taken.dead), (6, 0), "{taken:?}");
+    assert_eq!((due(99).living, due(99).new), (0, 26));
 }
 
 #[tokio::test]

@@ -1,0 +1,407 @@
+//! Nobody lives: failures pile up and no check comes out alive, in all or over one address family; or some live, and none of them is a witness
+//! for those that fail (invariant I5).
+//!
+//! In: how checks ended. Out: what to tell the operator, once when it begins and once when it ends, with the most likely cause. It decides
+//! nothing: that none of these failures counts is [`crate::confirm`]'s work. Pure: the time is handed in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use census::time::Timestamp;
+use protocol::egress::Family;
+use serde::{Deserialize, Serialize};
+
+use crate::blame::doubt::CONFIRM_WITHIN;
+
+/// Failures in a row, with nobody alive between, before it is told: a stretch of dead names in a list of peers is often shorter.
+const FAILURES_MIN: u64 = 10;
+
+/// How long nobody must have lived besides: a fast census meets ten dead names in a row within a second.
+const SILENT_FOR: Duration = Duration::from_secs(20);
+
+/// How long nobody must have lived over one family while the other lives: hosts of it may be few, and the canary that is asked for it within a
+/// minute should have had its turn.
+const FAMILY_SILENT_FOR: Duration = CONFIRM_WITHIN;
+
+/// Kinds that are told apart; there are fewer reasons.
+const KINDS_MAX: usize = 64;
+
+/// Kinds that are told.
+const KINDS_TOLD: usize = 3;
+
+/// Where nobody lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// At all.
+    Anywhere,
+    /// Over IPv4.
+    V4,
+    /// Over IPv6.
+    V6,
+    /// Where it would bear witness for those that fail: at another address than theirs.
+    Elsewhere,
+}
+
+/// What `status` tells of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoSuccess {
+    /// Where nobody lives.
+    pub scope: Scope,
+    /// The first failure after the last living host, in ms since 1970.
+    pub since_ms: i64,
+    /// Checks that failed since, none of them counted.
+    pub failures: u64,
+    /// How they failed most often.
+    pub most_often: Vec<(String, u64)>,
+    /// What to look at first.
+    pub hint: String,
+}
+
+/// It is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// Where nobody lives.
+    pub scope: Scope,
+    /// How long nobody lived.
+    pub lasted: Duration,
+    /// Checks that failed meanwhile.
+    pub failures: u64,
+    /// Of them, those that waited in vain for a witness and were dropped.
+    pub dropped: u64,
+}
+
+/// Whether anybody lives.
+#[derive(Debug, Default)]
+pub struct Blackout {
+    all: Row,
+    v4: Row,
+    v6: Row,
+    /// Failures that were dropped for want of a witness.
+    unwitnessed: Row,
+}
+
+/// Failures in a row.
+#[derive(Debug, Default)]
+struct Row {
+    since: Option<Timestamp>,
+    failures: u64,
+    kinds: BTreeMap<String, u64>,
+    dropped: u64,
+    /// Until then it was told of under another scope.
+    explained_until: Option<Timestamp>,
+    told: bool,
+}
+
+impl Blackout {
+    /// A check failed in the way that `kind` names, after dials over `families`.
+    pub fn fail(&mut self, kind: &str, families: &[Family], now: Timestamp) {
+        self.all.add(kind, now);
+        for family in families {
+            self.over(*family).add(kind, now);
+        }
+    }
+
+    /// A failure of this kind found no witness in time.
+    pub fn dropped(&mut self, kind: &str, now: Timestamp) {
+        let rows = [&mut self.all, &mut self.v4, &mut self.v6];
+        let explained = rows.iter().any(|row| row.told);
+        for row in rows {
+            row.dropped = row.dropped.saturating_add(1);
+        }
+        if !explained {
+            self.unwitnessed.add(kind, now);
+            self.unwitnessed.dropped = self.unwitnessed.failures;
+        }
+    }
+
+    /// A failure found its witness. Gives what is over by that.
+    pub fn witnessed(&mut self, now: Timestamp) -> Option<Over> {
+        let row = std::mem::take(&mut self.unwitnessed);
+        row.told.then(|| row.end(Scope::Elsewhere, now))
+    }
+
+    /// A check came out alive. Gives what is over by that.
+    pub fn lived(&mut self, family: Family, now: Timestamp) -> Vec<Over> {
+        let all = std::mem::take(&mut self.all);
+        let own = std::mem::take(self.over(family));
+        if all.told {
+            // It explains the families' failures as well: each has time to live again before it is told of.
+            for row in [&mut self.v4, &mut self.v6] {
+                row.explained_until = Some(now);
+            }
+        }
+        let scope = match family {
+            Family::V4 => Scope::V4,
+            Family::V6 => Scope::V6,
+        };
+        [(all, Scope::Anywhere), (own, scope)]
+            .into_iter()
+            .filter(|(row, _)| row.told)
+            .map(|(row, scope)| row.end(scope, now))
+            .collect()
+    }
+
+    /// What has begun since the last look, to be told once.
+    pub fn look(&mut self, now: Timestamp) -> Option<NoSuccess> {
+        let rows = [
+            (&mut self.all, Scope::Anywhere),
+            (&mut self.v4, Scope::V4),
+            (&mut self.v6, Scope::V6),
+            (&mut self.unwitnessed, Scope::Elsewhere),
+        ];
+        for (row, scope) in rows {
+            if row.begins(scope, now) {
+                return row.describe(scope);
+            }
+            if row.told && scope == Scope::Anywhere {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// What goes on now.
+    pub fn describe(&self) -> Option<NoSuccess> {
+        let rows = [
+            (&self.all, Scope::Anywhere),
+            (&self.v4, Scope::V4),
+            (&self.v6, Scope::V6),
+            (&self.unwitnessed, Scope::Elsewhere),
+        ];
+        rows.into_iter()
+            .find(|(row, _)| row.told)
+            .and_then(|(row, scope)| row.describe(scope))
+    }
+
+    fn over(&mut self, family: Family) -> &mut Row {
+        match family {
+            Family::V4 => &mut self.v4,
+            Family::V6 => &mut self.v6,
+        }
+    }
+}
+
+impl Row {
+    fn add(&mut self, kind: &str, now: Timestamp) {
+        let since = self.since.get_or_insert(now);
+        // A clock that was set back begins it anew.
+        *since = now.min(*since);
+        self.failures = self.failures.saturating_add(1);
+        if self.kinds.len() < KINDS_MAX || self.kinds.contains_key(kind) {
+            let count = self.kinds.entry(kind.to_owned()).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn begins(&mut self, scope: Scope, now: Timestamp) -> bool {
+        let silent_for = match scope {
+            Scope::Anywhere | Scope::Elsewhere => SILENT_FOR,
+            Scope::V4 | Scope::V6 => FAMILY_SILENT_FOR,
+        };
+        let silent = self
+            .since
+            .max(self.explained_until)
+            .is_some_and(|since| now.since(since) >= silent_for);
+        let begins = !self.told && silent && self.failures >= FAILURES_MIN;
+        self.told |= begins;
+        begins
+    }
+
+    fn end(self, scope: Scope, now: Timestamp) -> Over {
+        Over {
+            scope,
+            lasted: now.since(self.since.unwrap_or(now)),
+            failures: self.failures,
+            dropped: self.dropped,
+        }
+    }
+
+    fn describe(&self, scope: Scope) -> Option<NoSuccess> {
+        let mut kinds: Vec<_> = self.kinds.clone().into_iter().collect();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        kinds.truncate(KINDS_TOLD);
+        Some(NoSuccess {
+            scope,
+            since_ms: self.since?.0,
+            failures: self.failures,
+            hint: hint(kinds.first().map_or("", |(kind, _)| kind), scope),
+            most_often: kinds,
+        })
+    }
+}
+
+impl NoSuccess {
+    /// How they failed most often, in a line.
+    pub fn kinds(&self) -> String {
+        let kinds: Vec<_> = self
+            .most_often
+            .iter()
+            .map(|(kind, count)| format!("{kind} ×{count}"))
+            .collect();
+        kinds.join(", ")
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anywhere => "NOBODY LIVES",
+            Self::V4 => "NOBODY LIVES over IPv4",
+            Self::V6 => "NOBODY LIVES over IPv6",
+            Self::Elsewhere => "NOBODY BEARS WITNESS",
+        })
+    }
+}
+
+impl fmt::Display for NoSuccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.scope {
+            Scope::Anywhere => "checks in a row failed",
+            Scope::V4 => "checks in a row failed over IPv4",
+            Scope::V6 => "checks in a row failed over IPv6",
+            Scope::Elsewhere => {
+                "checks failed and were dropped, because those who live are no witnesses for them"
+            }
+        };
+        write!(
+            f,
+            "{} {what}, none is counted against its host; most often: {}. {}",
+            self.failures,
+            self.kinds(),
+            self.hint
+        )
+    }
+}
+
+fn hint(kind: &str, scope: Scope) -> String {
+    let family = match scope {
+        Scope::Anywhere => None,
+        Scope::V4 => Some("IPv4"),
+        Scope::V6 => Some("IPv6"),
+        Scope::Elsewhere => {
+            return "Does this machine's resolver lead all names to one address? Does each family lead out?".to_owned();
+        }
+    };
+    if let Some(family) = family {
+        return format!(
+            "Does this machine's {family} lead out? Without a route its hosts would be put off; with one that leads nowhere they fail"
+        );
+    }
+    let text = match kind {
+        "dns" | "no_such_name" | "no_address" | "dns_broken" | "address_refused" => {
+            "Does this machine's resolver answer, and rightly?"
+        }
+        _ if kind.starts_with("tls") => {
+            "Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so \
+             old that its roots are?"
+        }
+        "unreachable" | "timeout" | "deadline" | "http" | "robots_unavailable" => {
+            "Does this machine's network lead out? Does a firewall stand in the gateway's way?"
+        }
+        _ => "Is the checker's image whole, and of this version?",
+    };
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp(second * 1000)
+    }
+
+    fn fail(blackout: &mut Blackout, kind: &str, families: &[Family], times: u64, second: i64) {
+        for _ in 0..times {
+            blackout.fail(kind, families, at(second));
+        }
+    }
+
+    #[test]
+    fn it_is_told_once_when_it_begins_and_once_when_it_ends() {
+        let mut blackout = Blackout::default();
+        fail(&mut blackout, "tls", &[Family::V4], 8, 0);
+        fail(&mut blackout, "unreachable", &[Family::V4], 1, 1);
+        assert_eq!(blackout.look(at(30)), None, "nine may be by chance");
+        fail(&mut blackout, "tls", &[Family::V4], 1, 2);
+        assert_eq!(blackout.look(at(19)), None, "not for long yet");
+        let told = blackout.look(at(20)).unwrap();
+        assert_eq!(
+            told.to_string(),
+            "10 checks in a row failed, none is counted against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
+             Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that its roots are?"
+        );
+        assert_eq!(blackout.look(at(21)), None, "only once");
+        fail(&mut blackout, "tls", &[Family::V4], 5, 40);
+        assert_eq!(blackout.describe().unwrap().failures, 15);
+        blackout.dropped("tls", at(125));
+        let over = blackout.lived(Family::V4, at(130));
+        let expect = Over {
+            scope: Scope::Anywhere,
+            lasted: Duration::from_secs(130),
+            failures: 15,
+            dropped: 1,
+        };
+        assert_eq!(over, [expect]);
+        assert_eq!(blackout.describe(), None);
+        assert!(blackout.lived(Family::V4, at(131)).is_empty());
+    }
+
+    #[test]
+    fn who_lives_between_keeps_it_quiet() {
+        let mut blackout = Blackout::default();
+        for round in 0..10 {
+            fail(&mut blackout, "unreachable", &[Family::V4], 9, round * 30);
+            assert_eq!(blackout.look(at(round * 30 + 29)), None);
+            assert!(blackout.lived(Family::V4, at(round * 30 + 29)).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_was_told_of_all_is_not_told_again_of_the_family_that_lives_last() {
+        let mut blackout = Blackout::default();
+        fail(&mut blackout, "unreachable", &[Family::V4], 20, 0);
+        assert_eq!(blackout.look(at(20)).unwrap().scope, Scope::Anywhere);
+        assert_eq!(blackout.lived(Family::V6, at(30)).len(), 1);
+        blackout.lived(Family::V6, at(45));
+        assert_eq!(blackout.look(at(149)), None);
+        assert_eq!(blackout.look(at(150)).unwrap().scope, Scope::V4);
+        let over = blackout.lived(Family::V4, at(151));
+        assert_eq!(over.len(), 1, "it is IPv4 alone again");
+    }
+
+    #[test]
+    fn that_those_who_live_are_no_witnesses_is_told() {
+        let mut blackout = Blackout::default();
+        for second in 0..10 {
+            fail(&mut blackout, "tls", &[Family::V4], 1, second * 30);
+            blackout.lived(Family::V4, at(second * 30));
+            blackout.dropped("tls", at(second * 30 + 1));
+        }
+        let told = blackout.look(at(272)).unwrap();
+        assert_eq!((told.scope, told.failures), (Scope::Elsewhere, 10));
+        assert!(told.hint.contains("one address"));
+        assert!(blackout.lived(Family::V4, at(273)).is_empty());
+        assert!(blackout.describe().is_some(), "they go on living");
+        let over = blackout.witnessed(at(300)).unwrap();
+        assert_eq!((over.scope, over.dropped), (Scope::Elsewhere, 10));
+        assert_eq!(blackout.describe(), None);
+    }
+
+    #[test]
+    fn one_family_is_told_of_while_the_other_lives() {
+        let mut blackout = Blackout::default();
+        fail(&mut blackout, "unreachable", &[Family::V6], 10, 0);
+        blackout.lived(Family::V4, at(10));
+        assert_eq!(blackout.look(at(119)), None, "a canary may show it yet");
+        let told = blackout.look(at(120)).unwrap();
+        assert_eq!((told.scope, told.failures), (Scope::V6, 10));
+        assert!(told.hint.contains("IPv6"));
+        assert!(blackout.lived(Family::V4, at(130)).is_empty());
+        assert!(blackout.describe().is_some(), "IPv4 says nothing of IPv6");
+        assert_eq!(blackout.lived(Family::V6, at(131)).len(), 1);
+        assert_eq!(blackout.describe(), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Hosts that failed once, when others had not lived all along: the next time counts.
+//!
+//! Bounded: at most [`SUSPECTS_MAX`], each of the same size whatever its name, and for [`SUSPECT_FOR`].
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use census::time::Timestamp;
+use protocol::Host;
+use protocol::egress::PROMISED_WITHIN;
+
+/// A host that failed once is remembered for this long; by then it was asked again. At an address that thousands share it may have to draw twice
+/// for its turn.
+pub(super) const SUSPECT_FOR: Duration = PROMISED_WITHIN.saturating_mul(2);
+
+/// Hosts that are remembered at most: the names of six farms at one address each, all of which wait
+/// for their turn. Some 60 bytes each, 4 MB.
+pub(super) const SUSPECTS_MAX: usize = 65_536;
+
+/// Who failed once, and since when. Names are kept as their keyed hash, lest long ones cost more: two that nobody can choose share one of 2⁶⁴.
+#[derive(Debug)]
+pub(super) struct Suspects {
+    key: RandomState,
+    since: HashMap<u64, Timestamp>,
+    by_age: BTreeSet<(Timestamp, u64)>,
+}
+
+impl Suspects {
+    /// None yet. `key` hashes their names.
+    pub(super) fn new(key: RandomState) -> Self {
+        Self {
+            key,
+            since: HashMap::new(),
+            by_age: BTreeSet::new(),
+        }
+    }
+
+    /// The oldest makes room: whoever has many hosts fail by turns must not keep others from being found dead, who are asked again within seconds.
+    pub(super) fn add(&mut self, host: &Host, now: Timestamp) {
+        self.remove(host);
+        if self.by_age.len() >= SUSPECTS_MAX
+            && let Some((_, oldest)) = self.by_age.pop_first()
+        {
+            self.since.remove(&oldest);
+        }
+        let name = self.key.hash_one(host);
+        self.since.insert(name, now);
+        self.by_age.insert((now, name));
+    }
+
+    /// Whether it was one of them.
+    pub(super) fn remove(&mut self, host: &Host) -> bool {
+        let name = self.key.hash_one(host);
+        let since = self.since.remove(&name);
+        since.is_some_and(|since| self.by_age.remove(&(since, name)))
+    }
+
+    /// Whether it is one of them.
+    pub(super) fn contains(&self, host: &Host) -> bool {
+        self.since.contains_key(&self.key.hash_one(host))
+    }
+
+    /// Forgets those of too long ago. A clock that jumped back drops those of what is now the future.
+    pub(super) fn expire(&mut self, now: Timestamp) {
+        while let Some((since, _)) = self.by_age.first()
+            && now.since(*since) >= SUSPECT_FOR
+            && let Some((_, name)) = self.by_age.pop_first()
+        {
+            self.since.remove(&name);
+        }
+        while let Some((since, _)) = self.by_age.last()
+            && *since > now.plus(SUSPECT_FOR)
+            && let Some((_, name)) = self.by_age.pop_last()
+        {
+            self.since.remove(&name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(number: usize) -> Host {
+        Host::parse(&format!("h{number}.example")).unwrap()
+    }
+
+    #[test]
+    fn they_are_bounded_and_the_oldest_makes_room() {
+        let mut suspects = Suspects::new(RandomState::new());
+        for number in 0..=SUSPECTS_MAX {
+            suspects.add(&host(number), Timestamp(i64::try_from(number).unwrap()));
+            suspects.add(&host(number), Timestamp(i64::try_from(number).unwrap()));
+        }
+        assert_eq!(suspects.since.len(), SUSPECTS_MAX);
+        assert_eq!(suspects.by_age.len(), SUSPECTS_MAX);
+        assert!(!suspects.contains(&host(0)));
+        assert!(suspects.remove(&host(1)));
+        assert!(!suspects.remove(&host(1)), "only once");
+        assert_eq!(suspects.since.len(), suspects.by_age.len());
+    }
+
+    #[test]
+    fn they_are_forgotten_in_time_and_when_the_clock_was_set_back() {
+        let mut suspects = Suspects::new(RandomState::new());
+        let late = Timestamp(0).plus(SUSPECT_FOR);
+        suspects.add(&host(1), Timestamp(0));
+        suspects.add(&host(2), Timestamp(1));
+        suspects.expire(late);
+        assert!(!suspects.contains(&host(1)));
+        assert!(suspects.contains(&host(2)));
+        suspects.add(&host(3), late.plus(SUSPECT_FOR));
+        suspects.expire(Timestamp(1));
+        assert!(suspects.contains(&host(2)));
+        assert!(!suspects.contains(&host(3)), "of the future");
+        assert_eq!(suspects.since.len(), suspects.by_age.len());
+    }
+}

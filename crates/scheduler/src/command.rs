@@ -1,0 +1,240 @@
+//! Commands: what the scheduler wants done. Its shell carries them out and reports with events.
+
+use std::fmt;
+use std::time::Duration;
+
+use census::class::{Class, PerClass};
+use census::state::{Record, Verdict};
+use census::time::{Calendar, Jitter, Timestamp};
+use protocol::Host;
+use protocol::egress::{Deferral, Family, Wish};
+use protocol::order::AskPeers;
+
+use crate::blame::blackout::{NoSuccess, Over};
+use crate::event::{CheckNumber, SlotHolder, Trigger};
+use crate::publication::{Extent, Force};
+
+/// Hosts that were deferred for the same reason come back spread over at least this, not all at once.
+const SPREAD_MIN: Duration = Duration::from_secs(10);
+
+/// What the scheduler wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Count due hosts, of each class `most` at most. Answered by [`crate::Event::Demand`] or [`crate::Event::StoreFailed`].
+    CountDue {
+        /// Count no further.
+        most: u32,
+        /// Measure the load too.
+        with_load: bool,
+    },
+    /// Take due hosts, of each class as many as this at most, those first that have been due for longest. Answered by
+    /// [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
+    Take {
+        /// Hosts by class.
+        wanted: PerClass<u32>,
+    },
+    /// Take this host whatever its due time. Answered by [`crate::Event::TakenOne`] or [`crate::Event::CanaryRefused`].
+    TakeCanary(CanaryTurn),
+    /// Start a check.
+    Start(Start),
+    /// The holder has a slot among the containers.
+    GrantSlot(SlotHolder),
+    /// The holder gets no slot: the check ends as deferred.
+    TurnAway(SlotHolder),
+    /// End a check and forget it; its host is released by another command.
+    Abort {
+        /// Which.
+        check: CheckNumber,
+    },
+    /// Write a verdict. Answered by [`crate::Event::Written`].
+    CommitVerdict {
+        /// The record that was taken.
+        record: Box<Record>,
+        /// What the check says about its host.
+        verdict: Verdict,
+    },
+    /// Give a host back without a verdict. Answered by [`crate::Event::Written`].
+    Release(Release),
+    /// Ask gateway, launcher, engine and store whether they work. Answered by [`crate::Event::PartStatus`].
+    AskParts,
+    /// Publish. Answered by [`crate::Event::Published`].
+    Publish {
+        /// How much of it.
+        extent: Extent,
+        /// Whether a list that lost too many names goes out.
+        force: Force,
+    },
+    /// Tell the operator.
+    Report(Notice),
+}
+
+/// A check that starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Its number.
+    pub check: CheckNumber,
+    /// Its host.
+    pub host: Host,
+    /// The host's class when it was taken.
+    pub class: Class,
+    /// What its way out should show to work.
+    pub wish: Wish,
+    /// Whether it asks for peers.
+    pub peers: AskPeers,
+    /// Why it starts.
+    pub trigger: Trigger,
+}
+
+/// A canary whose turn it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryTurn {
+    /// The canary.
+    pub host: Host,
+    /// What its check should show to work.
+    pub wish: Wish,
+    /// Canaries to try if this one can't be checked.
+    pub left: usize,
+}
+
+/// A host that is given back without a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The host.
+    pub host: Host,
+    /// When it is due again.
+    pub wait: Wait,
+    /// Why.
+    pub why: Released,
+}
+
+/// When a host is due again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Exactly then.
+    Until(Timestamp),
+    /// Within the hour ([`Calendar::again_soon`]).
+    Soon,
+    /// After `at_least`, and up to as much again (or ten seconds) more, but after `at_most` at the latest.
+    Spread {
+        /// The least.
+        at_least: Duration,
+        /// The most.
+        at_most: Duration,
+    },
+}
+
+impl Wait {
+    /// After `at_least`, and up to as much again (or ten seconds) more.
+    pub(crate) fn spread(at_least: Duration) -> Self {
+        Self::Spread {
+            at_least,
+            at_most: Duration::MAX,
+        }
+    }
+
+    /// The moment, with chance handed in.
+    pub fn due(self, now: Timestamp, jitter: Jitter, calendar: Calendar) -> Timestamp {
+        match self {
+            Self::Until(at) => at,
+            Self::Soon => now.plus(calendar.again_soon(jitter)),
+            Self::Spread { at_least, at_most } => {
+                let width = at_least.max(SPREAD_MIN).as_millis();
+                let part = u128::from(jitter.0).saturating_mul(width) >> 32_u32;
+                let part = Duration::from_millis(u64::try_from(part).unwrap_or(0));
+                now.plus(at_least.saturating_add(part).min(at_most))
+            }
+        }
+    }
+}
+
+/// Why a host is given back without a verdict. Its text is the note that `explain` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Released {
+    /// The gateway or the engine had no turn for it.
+    Deferred(Deferral),
+    /// We had no network.
+    Offline,
+    /// A fault of ours.
+    Fault(String),
+    /// A fault that only this host's checks run into: the shell counts it in the row.
+    CountedFault(String),
+    /// It failed once, and nothing yet tells an outage of ours from its failure.
+    FailedOnce(String),
+    /// A fault that hit other hosts too.
+    HitOthers(String),
+    /// No other check succeeded in time.
+    Unconfirmed(String),
+    /// Its owner asked to be left alone while it was checked.
+    OptedOut,
+    /// The store could not write what it should have.
+    StoreFailed,
+    /// The rules of admission do not let it be checked.
+    NotAdmitted(String),
+}
+
+impl fmt::Display for Released {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deferred(why) => write!(f, "put off: {why}"),
+            Self::Offline => f.write_str("we had no network"),
+            Self::Fault(what) | Self::CountedFault(what) => f.write_str(what),
+            Self::FailedOnce(what) => write!(
+                f,
+                "failed once ({what}); asked again, now that another host has answered"
+            ),
+            Self::HitOthers(what) => {
+                write!(f, "not counted, because it hit others as well: {what}")
+            }
+            Self::Unconfirmed(what) => {
+                write!(f, "not counted, because no other host answered: {what}")
+            }
+            Self::OptedOut => f.write_str("it was asked for to be left alone"),
+            Self::StoreFailed => f.write_str("the store could not be written"),
+            Self::NotAdmitted(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What the operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An outage began: nothing is checked, and nothing is counted against any host.
+    OutageBegan(String),
+    /// An outage that seemed over is not. Given once an outage.
+    OutageRelapsed(String),
+    /// The outage is over.
+    OutageOver {
+        /// How long it lasted.
+        lasted: Duration,
+    },
+    /// No check has succeeded for a while.
+    BlackoutBegan(NoSuccess),
+    /// Checks succeed again.
+    BlackoutOver(Over),
+    /// A canary is checked.
+    CanaryAsked {
+        /// The canary.
+        host: Host,
+        /// The address family that it should show to work, if one.
+        family: Option<Family>,
+        /// Failures that wait.
+        waiting: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_deferred_together_come_back_apart() {
+        let due = |seconds, jitter| {
+            let wait = Wait::spread(Duration::from_secs(seconds));
+            wait.due(Timestamp(0), Jitter(jitter), Calendar::REAL)
+        };
+        assert_eq!(due(1, 0), Timestamp(1_000));
+        let most = due(1, u32::MAX);
+        assert!(most > Timestamp(10_990) && most <= Timestamp(11_000));
+        assert!(due(60, u32::MAX) <= Timestamp(120_000));
+    }
+}

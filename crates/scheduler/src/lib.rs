@@ -1,0 +1,18 @@
+//! What the daemon decides, as a value: [`Scheduler::on`] takes an event and the time, and gives commands.
+//!
+//! It decides which class of hosts is taken, how fast checks start and how many run at once, whether a failure is the host's
+//! or ours, when to stop and when to publish. It has no I/O, no clock and no generator: the daemon, the simulation and the
+//! tests run the same code over real or virtual time.
+
+pub mod command;
+pub mod event;
+mod scheduler;
+
+pub mod blame;
+pub mod demand;
+pub mod publication;
+pub mod slots;
+
+pub use command::Command;
+pub use event::Event;
+pub use scheduler::{Scheduler, Settings, Snapshot};

@@ -1,0 +1,280 @@
+//! When lists and pages are published.
+
+use std::time::Duration;
+
+use census::time::Timestamp;
+
+/// A publication that failed is tried again after this, and so are pages alone: of a list that is out, nothing else is made
+/// again.
+const AGAIN_AFTER: Duration = Duration::from_secs(300);
+
+/// A census that has published no name yet grows fast: its first pause between lists, which doubles up to the ordinary one.
+const YOUNG_PAUSE: Duration = Duration::from_secs(300);
+
+/// A list of so few names that it is made within this needs no throttle.
+const THROTTLE_AFTER: Duration = Duration::from_secs(2);
+
+/// While a list is made, fewer checks run, so that it gets a processor where they keep all of them busy: readers wait for it,
+/// and checks catch up. At most for this long: a million names take less than a minute then, and a disk that hangs must not
+/// hold up the census.
+const THROTTLE_FOR: Duration = Duration::from_secs(120);
+
+/// How much is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The list and the pages.
+    Full,
+    /// The list; the pages only if they would be another list's: not while one is held back and no host had to leave the
+    /// current one. The pages are of the current list, and recent.
+    ListFirst,
+    /// The pages of the current list.
+    Pages,
+}
+
+/// Whether a list that lost too many names is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// It is held back.
+    No,
+    /// It is published.
+    Yes,
+}
+
+/// What of a publication failed and is tried again soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishAgain {
+    /// Nothing.
+    Nothing,
+    /// The pages.
+    Pages,
+    /// All of it.
+    Everything,
+}
+
+/// The publication in progress, the next one, and those that were asked for.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    /// When the one in progress began.
+    began: Option<Timestamp>,
+    next: Timestamp,
+    /// When pages that failed are tried again, without the list.
+    pages_next: Option<Timestamp>,
+    /// Until when the pages need not be made again for a list that is held back; `None` if they are not of the current list.
+    pages_fresh_until: Option<Timestamp>,
+    /// Asked for while another was in progress, whose snapshot may be too old: starts when that one ends.
+    queued: Option<Force>,
+    young_pause: Option<Duration>,
+    /// The ordinary pause.
+    interval: Duration,
+}
+
+impl Publication {
+    /// The first one is due at once. `published` is the number of names in the last list, if there is one.
+    pub(crate) fn new(now: Timestamp, published: Option<u64>, interval: Duration) -> Self {
+        let young = published.unwrap_or(0) == 0;
+        Self {
+            began: None,
+            next: now,
+            pages_next: None,
+            pages_fresh_until: None,
+            queued: None,
+            young_pause: young.then_some(YOUNG_PAUSE),
+            interval,
+        }
+    }
+
+    pub(crate) fn is_in_progress(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// Whether fewer checks run now.
+    pub(crate) fn throttles(&self, now: Timestamp) -> bool {
+        self.began.is_some_and(|began| {
+            let lasts = now.since(began);
+            lasts >= THROTTLE_AFTER && lasts < THROTTLE_AFTER.saturating_add(THROTTLE_FOR)
+        })
+    }
+
+    /// When the next one is due.
+    pub(crate) fn next(&self) -> Timestamp {
+        self.pages_next
+            .map_or(self.next, |pages| pages.min(self.next))
+    }
+
+    /// Moments of another clock are worth nothing.
+    pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
+        let latest = now.plus(self.interval);
+        self.next = self.next.min(latest);
+        self.pages_next = self.pages_next.map(|next| next.min(latest));
+        self.pages_fresh_until = None;
+        self.began = self.began.map(|_| now);
+    }
+
+    /// Publishes now; if one is in progress, another one after it.
+    pub(crate) fn ask(&mut self, force: Force, now: Timestamp) -> Option<(Extent, Force)> {
+        if self.began.is_none() {
+            return Some(self.begin(Extent::Full, force, now));
+        }
+        let queued = self.queued.get_or_insert(Force::No);
+        if force == Force::Yes {
+            *queued = Force::Yes;
+        }
+        None
+    }
+
+    /// What is due now, if anything; it begins with that.
+    pub(crate) fn due(&mut self, now: Timestamp) -> Option<(Extent, Force)> {
+        if self.began.is_some() {
+            return None;
+        }
+        let extent = self.extent_due(now)?;
+        Some(self.begin(extent, Force::No, now))
+    }
+
+    fn extent_due(&self, now: Timestamp) -> Option<Extent> {
+        if now >= self.next {
+            let is_fresh = self.pages_fresh_until.is_some_and(|until| now < until);
+            return Some(if is_fresh {
+                Extent::ListFirst
+            } else {
+                Extent::Full
+            });
+        }
+        self.pages_next
+            .is_some_and(|next| now >= next)
+            .then_some(Extent::Pages)
+    }
+
+    fn begin(&mut self, extent: Extent, force: Force, now: Timestamp) -> (Extent, Force) {
+        self.began = Some(now);
+        if extent != Extent::Pages {
+            self.next = now.plus(self.pause());
+        }
+        (extent, force)
+    }
+
+    /// The one in progress ended; gives the one that was queued. `interval` is the ordinary pause from now on.
+    pub(crate) fn ended(
+        &mut self,
+        again: PublishAgain,
+        has_pages: bool,
+        interval: Duration,
+        now: Timestamp,
+    ) -> Option<(Extent, Force)> {
+        self.began = None;
+        self.interval = interval;
+        let soon = now.plus(AGAIN_AFTER);
+        self.pages_next = None;
+        match again {
+            PublishAgain::Nothing => {}
+            PublishAgain::Pages => self.pages_next = Some(soon),
+            PublishAgain::Everything => self.next = self.next.min(soon),
+        }
+        if !has_pages {
+            self.pages_fresh_until = None;
+        } else if self.pages_fresh_until.is_none_or(|until| now >= until) {
+            self.pages_fresh_until = Some(now.plus(interval));
+        }
+        let force = self.queued.take()?;
+        Some(self.begin(Extent::Full, force, now))
+    }
+
+    fn pause(&mut self) -> Duration {
+        match self.young_pause {
+            Some(pause) if pause < self.interval => {
+                self.young_pause = Some(pause.saturating_mul(2));
+                pause
+            }
+            Some(_) | None => self.interval,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(6 * 3600);
+
+    fn minutes(minutes: u64) -> Timestamp {
+        Timestamp(0).plus(Duration::from_secs(60 * minutes))
+    }
+
+    /// An old census whose first list was published at once.
+    fn published() -> Publication {
+        let mut publication = Publication::new(minutes(0), Some(9), INTERVAL);
+        assert_eq!(publication.due(minutes(0)), Some((Extent::Full, Force::No)));
+        publication
+    }
+
+    #[test]
+    fn a_young_census_publishes_often_at_first_and_an_old_one_does_not() {
+        let mut young = Publication::new(minutes(0), Some(0), INTERVAL);
+        let pauses: Vec<_> = (0..9).map(|_| young.pause().as_secs() / 60).collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
+        let mut old = Publication::new(minutes(0), Some(9), INTERVAL);
+        assert_eq!(old.pause(), INTERVAL);
+    }
+
+    #[test]
+    fn fewer_checks_run_while_a_list_is_made_but_not_for_one_that_hangs() {
+        let publication = published();
+        let at = |seconds| Timestamp(0).plus(Duration::from_secs(seconds));
+        let throttles =
+            [0, 1, 2, 60, 121, 122, 9999].map(|second| publication.throttles(at(second)));
+        assert_eq!(throttles, [false, false, true, true, true, false, false]);
+        let idle = Publication::new(minutes(0), Some(9), INTERVAL);
+        assert!(!idle.throttles(minutes(1)));
+    }
+
+    /// Each list is a new signed set, which every mirror fetches.
+    #[test]
+    fn pages_that_failed_alone_are_tried_again_alone() {
+        let mut publication = published();
+        publication.ended(PublishAgain::Pages, false, INTERVAL, minutes(1));
+        let due = [5, 6, 359, 360].map(|at| publication.extent_due(minutes(at)));
+        let (pages, full) = (Some(Extent::Pages), Some(Extent::Full));
+        assert_eq!(due, [None, pages, pages, full]);
+        assert_eq!(
+            publication.due(minutes(7)),
+            Some((Extent::Pages, Force::No))
+        );
+        publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(7));
+        assert_eq!(publication.extent_due(minutes(359)), None);
+    }
+
+    /// A list that is held back is tried again every five minutes; its pages would be the same.
+    #[test]
+    fn fresh_pages_are_not_made_again_for_a_list_that_is_held_back() {
+        let mut publication = published();
+        publication.ended(PublishAgain::Everything, true, INTERVAL, minutes(1));
+        assert_eq!(publication.extent_due(minutes(5)), None);
+        assert_eq!(publication.extent_due(minutes(6)), Some(Extent::ListFirst));
+        publication.due(minutes(6));
+        publication.ended(PublishAgain::Everything, false, INTERVAL, minutes(6));
+        assert_eq!(publication.extent_due(minutes(11)), Some(Extent::Full));
+    }
+
+    #[test]
+    fn one_that_is_asked_for_while_another_is_in_progress_follows_it() {
+        let mut publication = published();
+        assert_eq!(publication.ask(Force::Yes, minutes(1)), None);
+        assert_eq!(publication.ask(Force::No, minutes(1)), None);
+        assert_eq!(publication.due(minutes(400)), None, "one at a time");
+        let next = publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(2));
+        assert_eq!(next, Some((Extent::Full, Force::Yes)));
+        let next = publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(3));
+        assert_eq!(next, None);
+        let asked = publication.ask(Force::No, minutes(4));
+        assert_eq!(asked, Some((Extent::Full, Force::No)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_keeps_no_list_for_ever() {
+        let mut publication = published();
+        publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(1));
+        let past = Timestamp(-1_000_000_000_000);
+        publication.clock_was_set(past);
+        assert_eq!(publication.next(), past.plus(INTERVAL));
+    }
+}

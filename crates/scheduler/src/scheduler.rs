@@ -1,0 +1,340 @@
+//! The loop as a value.
+
+mod demand;
+mod ended;
+mod recovery;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::RandomState;
+use std::time::Duration;
+
+use census::class::Class;
+use census::state::{Record, Verdict};
+use census::time::{Calendar, Timestamp};
+use protocol::Host;
+
+use crate::blame::blackout::{Blackout, NoSuccess};
+use crate::blame::canaries::Canaries;
+use crate::blame::doubt::Doubts;
+use crate::blame::faults::{Faulters, Lately};
+use crate::blame::outage::Outage;
+use crate::command::{Command, Notice, Release, Released, Wait};
+use crate::demand::deferral::EarlyAsks;
+use crate::demand::in_progress::{InProgress, Stage};
+use crate::event::{CheckNumber, Event, SlotHolder};
+use crate::publication::{Extent, Force, Publication};
+use crate::slots::concurrency::Bounds;
+use crate::slots::{Patience, Slots, Throttle};
+
+use demand::Demand;
+
+/// What the operator's settings and the last run say.
+#[derive(Debug)]
+pub struct Settings {
+    /// Containers at once.
+    pub containers: Bounds,
+    /// Hosts that may be opened or checked at once, while all containers are allowed.
+    pub opens_max: u32,
+    /// Checks that may start per second, whatever the load.
+    pub starts_per_second: u32,
+    /// Hosts known to respond.
+    pub canaries: Vec<Host>,
+    /// Peers are asked for at the first success and every so many after.
+    pub peers_every: u32,
+    /// All intervals.
+    pub calendar: Calendar,
+    /// Names in the last published list, if there is one.
+    pub published: Option<u64>,
+    /// The ordinary pause between two lists.
+    pub publish_interval: Duration,
+    /// When no host is due, they are counted again after this at the latest: rows change without an event.
+    pub count_again_after: Duration,
+    /// While something waits, the scheduler looks around this often.
+    pub look_around_every: Duration,
+    /// Hashes names that it has to remember; nobody may know it.
+    pub name_key: RandomState,
+}
+
+/// The daemon's decisions. See the crate's documentation.
+#[derive(Debug)]
+pub struct Scheduler {
+    canaries: Canaries,
+    peers_every: u32,
+    calendar: Calendar,
+    opens_max: u32,
+    look_around_every: Duration,
+    demand: Demand,
+    early_asks: EarlyAsks,
+    in_progress: InProgress,
+    slots: Slots,
+    checks: HashMap<CheckNumber, Check>,
+    checks_begun: u64,
+    /// Hosts from being taken until their row is written, with their check while it runs.
+    in_flight: HashMap<Host, Option<CheckNumber>>,
+    /// Hosts whose row the store could not write: they are given back when it works again.
+    unwritten: Vec<Host>,
+    doubts: Doubts<Failure>,
+    faulters: Faulters,
+    blackout: Blackout,
+    outage: Outage,
+    /// Since when no check has ended, or no part was asked.
+    quiet_since: Timestamp,
+    asks_parts: bool,
+    publication: Publication,
+    commands: Vec<Command>,
+}
+
+/// A check that runs.
+#[derive(Debug)]
+struct Check {
+    record: Box<Record>,
+    class: Class,
+    faults: u32,
+    began: Timestamp,
+    stage: Stage,
+}
+
+/// A failed check that waits until others succeed.
+#[derive(Debug)]
+enum Failure {
+    /// A failing verdict.
+    Verdict {
+        record: Box<Record>,
+        verdict: Verdict,
+    },
+    /// A fault that its host may have caused.
+    Fault {
+        record: Box<Record>,
+        what: String,
+        lately: Lately,
+        /// Counted faults before this one.
+        faults: u32,
+    },
+}
+
+/// What `status`, `health` and the metrics show of the scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Hosts being checked, or whose row is being written.
+    pub in_flight: usize,
+    /// Failures that wait for confirmation.
+    pub waiting: usize,
+    /// Containers that may run at once now.
+    pub containers_allowed: u32,
+    /// The bounds of that.
+    pub containers: Bounds,
+    /// Checks that may start per second.
+    pub start_rate: f64,
+    /// Hosts being opened or checked, by class.
+    pub in_progress: BTreeMap<&'static str, u32>,
+    /// What of ours does not work, and since when.
+    pub outage: Option<(String, Timestamp)>,
+    /// No check has succeeded for a while: most likely it is us.
+    pub blackout: Option<NoSuccess>,
+}
+
+impl Scheduler {
+    /// A census that starts now, with nothing in flight.
+    pub fn new(settings: Settings, now: Timestamp) -> Self {
+        Self {
+            canaries: Canaries::new(settings.canaries),
+            peers_every: settings.peers_every,
+            calendar: settings.calendar,
+            opens_max: settings.opens_max,
+            look_around_every: settings.look_around_every,
+            demand: Demand::new(settings.starts_per_second, settings.count_again_after, now),
+            early_asks: EarlyAsks::default(),
+            in_progress: InProgress::default(),
+            slots: Slots::new(settings.containers, now),
+            checks: HashMap::new(),
+            checks_begun: 0,
+            in_flight: HashMap::new(),
+            unwritten: Vec::new(),
+            doubts: Doubts::new(now, settings.name_key),
+            faulters: Faulters::default(),
+            blackout: Blackout::default(),
+            outage: Outage::default(),
+            quiet_since: now,
+            asks_parts: false,
+            publication: Publication::new(now, settings.published, settings.publish_interval),
+            commands: Vec::new(),
+        }
+    }
+
+    /// What follows from an event, in the order in which it is to be done.
+    pub fn on(&mut self, event: Event, now: Timestamp) -> Vec<Command> {
+        match event {
+            Event::Tick => self.tick(now),
+            Event::Pressure(pressure) => self.slots.pressure(pressure, now),
+            Event::ClockSet => self.clock_was_set(now),
+            Event::RowsChanged => self.demand.count_now(),
+            Event::Demand {
+                waiting,
+                next_due,
+                load,
+            } => self.divide(waiting, next_due, load, now),
+            Event::Taken {
+                hosts,
+                not_admitted,
+            } => self.taken(hosts, not_admitted, now),
+            Event::TakenOne { taken, trigger } => self.taken_one(taken, trigger, now),
+            Event::CanaryRefused { wish, left } => self.ask_canary(wish, left),
+            Event::StoreFailed { what } => {
+                self.demand.take_ended();
+                self.stop(what, now);
+            }
+            Event::Opened { check, demand } => self.opened(check, demand, now),
+            Event::SlotWanted { reading } => {
+                let holder = SlotHolder::Reading(reading);
+                self.slots.ask(holder, Patience::Waits, now);
+            }
+            Event::SlotReturned { reading } => self.slots.give_back(SlotHolder::Reading(reading)),
+            Event::FirstOutput { check } => self.slots.started(SlotHolder::Check(check), now),
+            Event::CheckEnded { check, outcome } => self.check_ended(check, outcome, now),
+            Event::Written { host, outcome } => self.written(host, outcome, now),
+            Event::PartStatus(status) => self.part_status(status, now),
+            Event::OptedOut { host } => self.opted_out(&host, now),
+            Event::PublishAsked(force) => {
+                let publication = self.publication.ask(force, now);
+                self.publish(publication);
+            }
+            Event::Published {
+                again,
+                has_pages,
+                interval,
+            } => {
+                let publication = self.publication.ended(again, has_pages, interval, now);
+                self.publish(publication);
+            }
+        }
+        self.grant_slots(now);
+        self.count_due(now);
+        std::mem::take(&mut self.commands)
+    }
+
+    /// When [`Event::Tick`] is wanted, if nothing else happens before.
+    pub fn wakes_at(&self, now: Timestamp) -> Timestamp {
+        let mut wakes_at = self.publication.next();
+        if self.wants_to_count() {
+            wakes_at = wakes_at.min(self.demand.count_at());
+        }
+        let something_waits = self.doubts.waiting() > 0
+            || self.outage.is_any()
+            || self.slots.are_waited_for()
+            || self.publication.is_in_progress();
+        if something_waits {
+            wakes_at = wakes_at.min(now.plus(self.look_around_every));
+        }
+        wakes_at
+    }
+
+    /// What does not work of ours and since when, if no check may start.
+    pub fn outage(&self) -> Option<(String, Timestamp)> {
+        self.outage
+            .is_on()
+            .then(|| self.outage.describe())
+            .flatten()
+    }
+
+    /// Hosts in flight: what a daemon that ends has to give back.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Host> {
+        self.in_flight.keys()
+    }
+
+    /// How it stands.
+    pub fn snapshot(&self) -> Snapshot {
+        let counts = self.in_progress.counts();
+        Snapshot {
+            in_flight: self.in_flight.len(),
+            waiting: self.doubts.waiting(),
+            containers_allowed: self.slots.allowed(),
+            containers: self.slots.bounds(),
+            start_rate: self.demand.rate(),
+            in_progress: Class::ALL
+                .into_iter()
+                .map(|class| (class.as_str(), *counts.of(class)))
+                .collect(),
+            outage: self.outage.describe(),
+            blackout: self.blackout.describe(),
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        for failure in self.doubts.expire(now) {
+            self.drop_unconfirmed(failure, now);
+        }
+        if let Some(no_success) = self.blackout.look(now) {
+            self.report(Notice::BlackoutBegan(no_success));
+        }
+        for holder in self.slots.expire(now) {
+            self.commands.push(Command::TurnAway(holder));
+        }
+        self.look_at_parts(now);
+        if !self.outage.is_on() {
+            for wish in self.doubts.wants_canaries(now) {
+                self.ask_canary(wish, self.canaries.count());
+            }
+        }
+        let publication = self.publication.due(now);
+        self.publish(publication);
+        let throttle = if self.publication.throttles(now) {
+            Throttle::On
+        } else {
+            Throttle::Off
+        };
+        self.slots.throttle(throttle);
+    }
+
+    fn clock_was_set(&mut self, now: Timestamp) {
+        self.publication.clock_was_set(now);
+        self.demand.clock_was_set(now);
+        self.doubts.clock_was_set(now);
+        self.slots.clock_was_set(now);
+        self.quiet_since = now;
+    }
+
+    /// Its owner asked to be left alone: a check of it ends at once, and no list from before that is published after.
+    fn opted_out(&mut self, host: &Host, now: Timestamp) {
+        if let Some(check) = self.in_flight.get_mut(host).and_then(Option::take) {
+            self.forget_check(check);
+            self.commands.push(Command::Abort { check });
+            self.release(host.clone(), Wait::Soon, Released::OptedOut);
+        }
+        if self.publication.is_in_progress() {
+            let publication = self.publication.ask(Force::No, now);
+            self.publish(publication);
+        }
+    }
+
+    fn grant_slots(&mut self, now: Timestamp) {
+        for holder in self.slots.grant(now) {
+            self.commands.push(Command::GrantSlot(holder));
+        }
+    }
+
+    /// The check holds nothing any more.
+    fn forget_check(&mut self, number: CheckNumber) -> Option<Check> {
+        self.slots.give_back(SlotHolder::Check(number));
+        let check = self.checks.remove(&number)?;
+        self.in_progress.leave(check.class, check.stage);
+        Some(check)
+    }
+
+    fn publish(&mut self, publication: Option<(Extent, Force)>) {
+        if let Some((extent, force)) = publication {
+            self.commands.push(Command::Publish { extent, force });
+        }
+    }
+
+    fn release(&mut self, host: Host, wait: Wait, why: Released) {
+        let release = Release { host, wait, why };
+        self.commands.push(Command::Release(release));
+    }
+
+    fn report(&mut self, notice: Notice) {
+        self.commands.push(Command::Report(notice));
+    }
+}

@@ -1,0 +1,256 @@
+//! What an ended check means: its verdict is committed or doubted, or its host is given back.
+
+use std::time::Duration;
+
+use census::state::{Record, Verdict};
+use census::time::Timestamp;
+use protocol::egress::{Deferral, Family};
+use protocol::{DeadReason, Host};
+
+use super::{Check, Failure, Scheduler};
+use crate::blame::doubt::{Dns, Doubt, Ruling, Witness};
+use crate::blame::faults::{Attribution, CheckFault, FAULTS_UNTIL_DEAD, FaultScope};
+use crate::command::{Command, Notice, Released, Wait};
+use crate::demand::deferral::is_pace;
+use crate::event::{CheckNumber, CheckOutcome, SlotHolder};
+
+/// A host whose failure is in doubt is checked again after this and up to twice as much: when its paces allow it, and while
+/// what was shown to work still does.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// A host that met an outage is due again after this and up to ten seconds more; nothing is taken before the outage is over.
+const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
+
+impl Failure {
+    fn record(&self) -> &Record {
+        match self {
+            Self::Verdict { record, .. } | Self::Fault { record, .. } => record,
+        }
+    }
+
+    fn host(&self) -> Host {
+        self.record().host.clone()
+    }
+
+    /// The kind that failures of its like share.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Verdict { verdict, .. } => kind(verdict),
+            Self::Fault { .. } => "fault",
+        }
+    }
+
+    pub(super) fn what(&self) -> String {
+        match self {
+            Self::Verdict { verdict, .. } => verdict.to_string(),
+            Self::Fault { what, .. } => what.clone(),
+        }
+    }
+}
+
+/// The kind that failures of this like share: the reason without a status or a target.
+fn kind(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Dead { reason, .. } => reason.as_str(),
+        Verdict::Alive { .. }
+        | Verdict::Moved { .. }
+        | Verdict::OptedOut
+        | Verdict::Gone
+        | Verdict::Refused { .. } => verdict.as_str(),
+    }
+}
+
+impl Scheduler {
+    pub(super) fn check_ended(
+        &mut self,
+        number: CheckNumber,
+        outcome: CheckOutcome,
+        now: Timestamp,
+    ) {
+        self.quiet_since = now;
+        if let CheckOutcome::Fault(fault) = &outcome
+            && fault.is_engine
+        {
+            self.slots.engine_failed(SlotHolder::Check(number), now);
+        }
+        // An aborted check may have ended at the same moment.
+        let Some(check) = self.forget_check(number) else {
+            return;
+        };
+        let host = check.record.host.clone();
+        self.in_flight.insert(host.clone(), None);
+        match outcome {
+            CheckOutcome::Verdict {
+                verdict,
+                witness,
+                doubt,
+            } => self.judge(check, verdict, witness, doubt, now),
+            CheckOutcome::Deferred { why, retry_after } => {
+                self.defer(&check.record, why, retry_after, now);
+            }
+            CheckOutcome::Offline => {
+                self.stop("the gateway has no network".to_owned(), now);
+                let wait = Wait::spread(OUTAGE_OVER_AFTER);
+                self.release(host, wait, Released::Offline);
+            }
+            CheckOutcome::Fault(fault) => self.fault(check, fault, now),
+        }
+    }
+
+    fn judge(
+        &mut self,
+        check: Check,
+        verdict: Verdict,
+        witness: Option<Witness>,
+        doubt: Doubt,
+        now: Timestamp,
+    ) {
+        let record = check.record;
+        if let Some(witness) = witness {
+            self.succeeded(&record.host, witness, now);
+        }
+        if verdict.is_failing() {
+            self.blackout.fail(kind(&verdict), &doubt.families, now);
+            let failure = Failure::Verdict { record, verdict };
+            self.doubt(failure, doubt, check.began, now);
+        } else {
+            let commit = Command::CommitVerdict { record, verdict };
+            self.commands.push(commit);
+        }
+    }
+
+    /// A container found a host responding: failures that waited for that are decided.
+    fn succeeded(&mut self, host: &Host, witness: Witness, now: Timestamp) {
+        let family = Family::of(witness.address);
+        for over in self.blackout.lived(family, now) {
+            self.report(Notice::BlackoutOver(over));
+        }
+        for (failure, ruling) in self.doubts.alive(host, witness, now) {
+            if let Some(over) = self.blackout.witnessed(now) {
+                self.report(Notice::BlackoutOver(over));
+            }
+            match ruling {
+                Ruling::Counts => self.confirm(failure, now),
+                Ruling::AskAgain => {
+                    let why = Released::FailedOnce(failure.what());
+                    self.release(failure.host(), Wait::spread(ASK_AGAIN_AFTER), why);
+                }
+            }
+        }
+    }
+
+    /// It was the host: others responded around it, or it failed again after others had responded.
+    fn confirm(&mut self, failure: Failure, now: Timestamp) {
+        match failure {
+            Failure::Verdict { record, verdict } => {
+                let commit = Command::CommitVerdict { record, verdict };
+                self.commands.push(commit);
+            }
+            Failure::Fault {
+                record,
+                what,
+                lately: _,
+                faults,
+            } => {
+                let due = Attribution::Host.due(record.due);
+                if !self.faulters.is_alone(&record.host, now) {
+                    self.release(record.host.clone(), due, Released::HitOthers(what));
+                } else if faults.saturating_add(1) < FAULTS_UNTIL_DEAD {
+                    self.release(record.host.clone(), due, Released::CountedFault(what));
+                } else {
+                    let verdict = Verdict::Dead {
+                        reason: DeadReason::Faulting,
+                        status: None,
+                        to: None,
+                    };
+                    let commit = Command::CommitVerdict { record, verdict };
+                    self.commands.push(commit);
+                }
+            }
+        }
+    }
+
+    /// The gateway or the engine had no turn for it, or DNS no answer.
+    fn defer(&mut self, record: &Record, why: Deferral, retry_after: Duration, now: Timestamp) {
+        if is_pace(why) {
+            self.demand.was_out_of_turn();
+        }
+        if why == Deferral::DialPace {
+            self.demand.ran_out_of_dials(now);
+        }
+        if why == Deferral::Dns {
+            self.blackout.fail("dns", &[], now);
+        }
+        let wait = self.early_asks.wait(record, why, retry_after, now);
+        self.release(record.host.clone(), wait, Released::Deferred(why));
+    }
+
+    fn fault(&mut self, check: Check, fault: CheckFault, now: Timestamp) {
+        let Check {
+            record,
+            faults,
+            began,
+            ..
+        } = check;
+        let (host, what) = (record.host.clone(), fault.what);
+        match fault.scope {
+            FaultScope::Global => {
+                self.stop(what.clone(), now);
+                // The outage keeps it back for as long as it lasts.
+                let wait = Wait::spread(OUTAGE_OVER_AFTER);
+                self.release(host, wait, Released::Fault(what));
+            }
+            FaultScope::Transient => {
+                self.count_own_failure(&what, now);
+                let wait = Wait::spread(ASK_AGAIN_AFTER);
+                self.release(host, wait, Released::Fault(what));
+            }
+            FaultScope::HostSuspected => {
+                self.blackout.fail("fault", &[], now);
+                let lately = self.faulters.note(&host, now);
+                let failure = Failure::Fault {
+                    record,
+                    what: what.clone(),
+                    lately,
+                    faults,
+                };
+                let doubt = Doubt {
+                    families: Vec::new(),
+                    dns: Dns::Sound,
+                };
+                self.doubt(failure, doubt, began, now);
+                self.count_own_failure(&what, now);
+            }
+        }
+    }
+
+    fn doubt(&mut self, failure: Failure, doubt: Doubt, began: Timestamp, now: Timestamp) {
+        let host = failure.host();
+        if let Some(oldest) = self.doubts.fail(host, failure, doubt, began, now) {
+            self.drop_unconfirmed(oldest, now);
+        }
+    }
+
+    /// No other check succeeded in time, so it may have been us.
+    pub(super) fn drop_unconfirmed(&mut self, failure: Failure, now: Timestamp) {
+        self.blackout.dropped(failure.kind(), now);
+        let wait = match &failure {
+            Failure::Verdict { .. } => Wait::Soon,
+            Failure::Fault { record, lately, .. } => Attribution::Unknown(*lately).due(record.due),
+        };
+        let why = Released::Unconfirmed(failure.what());
+        self.release(failure.host(), wait, why);
+    }
+
+    /// A fault that hit every host says nothing about any: all those that wait are ours.
+    pub(super) fn take_blame(&mut self) {
+        let faults = self
+            .doubts
+            .give_up(|failure| matches!(failure, Failure::Fault { .. }));
+        for failure in faults {
+            let wait = Attribution::Us.due(failure.record().due);
+            let why = Released::HitOthers(failure.what());
+            self.release(failure.host(), wait, why);
+        }
+    }
+}

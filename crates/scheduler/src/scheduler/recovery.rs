@@ -1,0 +1,88 @@
+//! Outages of ours: when checks stop, and when they start again.
+
+use std::time::Duration;
+
+use census::time::Timestamp;
+use protocol::Host;
+
+use super::Scheduler;
+use crate::blame::outage::{Begun, Seen};
+use crate::command::{Command, Notice, Released, Wait};
+use crate::event::WriteOutcome;
+
+/// While checks run and none has ended for this long, the parts are asked whether they work: one that hangs reports nothing.
+const QUIET_MAX: Duration = Duration::from_secs(30);
+
+impl Scheduler {
+    pub(super) fn look_at_parts(&mut self, now: Timestamp) {
+        let is_quiet = !self.outage.is_on()
+            && !self.checks.is_empty()
+            && now.since(self.quiet_since) >= QUIET_MAX;
+        if !self.asks_parts && (self.outage.wants_look(now) || is_quiet) {
+            self.asks_parts = true;
+            self.commands.push(Command::AskParts);
+        }
+    }
+
+    pub(super) fn part_status(&mut self, status: Result<(), String>, now: Timestamp) {
+        self.asks_parts = false;
+        self.quiet_since = now;
+        match status {
+            Err(what) if self.outage.is_on() => self.outage.goes_on(what, now),
+            Err(what) => self.stop(what, now),
+            Ok(()) if self.outage.is_on() => {
+                if let Some(lasted) = self.outage.parts_work(now) {
+                    self.report(Notice::OutageOver { lasted });
+                }
+                for host in std::mem::take(&mut self.unwritten) {
+                    self.release(host, Wait::Soon, Released::StoreFailed);
+                }
+                self.demand.count_now();
+            }
+            Ok(()) => {}
+        }
+    }
+
+    pub(super) fn written(&mut self, host: Host, outcome: WriteOutcome, now: Timestamp) {
+        match outcome {
+            WriteOutcome::Verdict => {
+                self.in_flight.remove(&host);
+                if let Some(lasted) = self.outage.works(now) {
+                    self.report(Notice::OutageOver { lasted });
+                }
+            }
+            WriteOutcome::Released => {
+                self.in_flight.remove(&host);
+            }
+            WriteOutcome::Failed(what) => {
+                self.unwritten.push(host);
+                self.stop(what, now);
+            }
+        }
+    }
+
+    /// Something fails that every check needs: none starts until it works again.
+    pub(super) fn stop(&mut self, what: String, now: Timestamp) {
+        self.begin_outage(what, Seen::Told, now);
+    }
+
+    /// A check failed on our side. One is chance; one after the other is not, though every part may report that it works.
+    pub(super) fn count_own_failure(&mut self, what: &str, now: Timestamp) {
+        if let Some(count) = self.outage.fault() {
+            let what =
+                format!("{count} checks in a row failed on our side, the last one so: {what}");
+            self.begin_outage(what, Seen::Counted, now);
+        }
+        if self.outage.is_counted() {
+            self.take_blame();
+        }
+    }
+
+    fn begin_outage(&mut self, what: String, seen: Seen, now: Timestamp) {
+        match self.outage.begin(what.clone(), seen, now) {
+            Begun::News => self.report(Notice::OutageBegan(what)),
+            Begun::FirstRelapse => self.report(Notice::OutageRelapsed(what)),
+            Begun::Relapse | Begun::Known => {}
+        }
+    }
+}

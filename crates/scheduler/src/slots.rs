@@ -1,0 +1,297 @@
+//! Slots among the containers: as many as the engine supports, granted in the order in which they were asked for.
+//!
+//! When the number falls, no holder loses its slot: those that become free are not granted again.
+
+pub mod concurrency;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use census::time::Timestamp;
+
+use crate::event::SlotHolder;
+use concurrency::{Bounds, Concurrency, Pressure, Started};
+
+/// Waiters per slot before holders that may be turned away are: as many as are opened for each at most. Only where many hosts
+/// accept connections whose like did not lately are there more.
+const WAITING_PER_SLOT: u32 = 8;
+
+/// This part of the slots remains while checks are throttled, and one at least: where more processes of containers want to
+/// run than there are processors, other work gets a tenth of one.
+const THROTTLE_PART: u32 = 4;
+
+/// Longest wait for a slot, with the host's connection open: two slow checks in each slot before it. The gateway keeps an
+/// unused way for longer than that.
+pub const SLOT_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// What a holder does when many wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It waits.
+    Waits,
+    /// It is turned away, so that others wait less.
+    TurnedAway,
+}
+
+/// Whether fewer checks run, so that other work of ours gets a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Throttle {
+    Off,
+    On,
+}
+
+/// All slots.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    concurrency: Concurrency,
+    throttle: Throttle,
+    held: HashMap<SlotHolder, Held>,
+    /// In the order in which they asked.
+    waiting: VecDeque<(SlotHolder, Timestamp)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    since: Timestamp,
+    /// Slots that were taken then, its own among them.
+    taken: u32,
+}
+
+impl Slots {
+    pub(crate) fn new(bounds: Bounds, now: Timestamp) -> Self {
+        Self {
+            concurrency: Concurrency::new(bounds, now),
+            throttle: Throttle::Off,
+            held: HashMap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Waits for a slot from now on.
+    ///
+    /// - `true` if it waits; [`Slots::grant`] gives it when its turn comes
+    /// - `false` if it is turned away, because many wait
+    pub(crate) fn ask(&mut self, holder: SlotHolder, patience: Patience, now: Timestamp) -> bool {
+        // Slots that are throttled are back before long.
+        let most = self.concurrency.allowed().saturating_mul(WAITING_PER_SLOT);
+        if patience == Patience::TurnedAway && count(self.waiting.len()) >= most {
+            return false;
+        }
+        self.waiting.push_back((holder, now));
+        true
+    }
+
+    /// Holders that get a slot now.
+    pub(crate) fn grant(&mut self, now: Timestamp) -> Vec<SlotHolder> {
+        let mut granted = Vec::new();
+        while count(self.held.len()) < self.allowed()
+            && let Some((holder, _)) = self.waiting.pop_front()
+        {
+            let taken = count(self.held.len()).saturating_add(1);
+            self.held.insert(holder, Held { since: now, taken });
+            granted.push(holder);
+        }
+        granted
+    }
+
+    /// Holders that have waited for too long; they no longer wait.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<SlotHolder> {
+        let (late, still) = self
+            .waiting
+            .drain(..)
+            .partition(|(_, since)| now.since(*since) >= SLOT_WAIT_MAX);
+        self.waiting = still;
+        let late: VecDeque<_> = late;
+        late.into_iter().map(|(holder, _)| holder).collect()
+    }
+
+    /// It holds no slot any more, and waits for none.
+    pub(crate) fn give_back(&mut self, holder: SlotHolder) {
+        if self.held.remove(&holder).is_none() {
+            self.waiting.retain(|(other, _)| *other != holder);
+        }
+    }
+
+    /// The container in its slot gave its first output.
+    pub(crate) fn started(&mut self, holder: SlotHolder, now: Timestamp) {
+        if let Some(held) = self.held.get(&holder) {
+            let started = Started {
+                took: now.since(held.since),
+                in_progress: held.taken,
+                asked: held.since,
+            };
+            self.concurrency.started(started, now);
+        }
+    }
+
+    /// The engine failed at the container in its slot.
+    pub(crate) fn engine_failed(&mut self, holder: SlotHolder, now: Timestamp) {
+        if let Some(held) = self.held.get(&holder) {
+            self.concurrency.failed(held.since, now);
+        }
+    }
+
+    /// The machine was looked at.
+    pub(crate) fn pressure(&mut self, pressure: Pressure, now: Timestamp) {
+        self.concurrency.pressure(pressure, now);
+    }
+
+    pub(crate) fn throttle(&mut self, throttle: Throttle) {
+        self.throttle = throttle;
+    }
+
+    /// The clock was set: no wait is measured by another clock.
+    pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
+        self.concurrency.clock_was_set(now);
+        self.waiting.iter_mut().for_each(|(_, since)| *since = now);
+        self.held.values_mut().for_each(|held| held.since = now);
+    }
+
+    /// Containers that may run at once now.
+    pub(crate) fn allowed(&self) -> u32 {
+        let allowed = self.concurrency.allowed();
+        match self.throttle {
+            Throttle::Off => allowed,
+            Throttle::On => (allowed / THROTTLE_PART).max(1),
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.concurrency.bounds()
+    }
+
+    pub(crate) fn are_waited_for(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+    fn slots(least: u32, most: u32) -> Slots {
+        Slots::new(Bounds { least, most }, NOW)
+    }
+
+    fn reading(number: u64) -> SlotHolder {
+        SlotHolder::Reading(number)
+    }
+
+    /// So many more ask; gives those that get a slot.
+    fn ask(slots: &mut Slots, numbers: std::ops::Range<u64>) -> Vec<SlotHolder> {
+        for number in numbers {
+            assert!(slots.ask(reading(number), Patience::Waits, NOW));
+        }
+        slots.grant(NOW)
+    }
+
+    /// Starts that go well, until so many are allowed.
+    fn grown(least: u32, most: u32) -> Slots {
+        let (mut slots, mut now) = (slots(least, most), NOW);
+        for round in 0..1000 {
+            if slots.allowed() == most {
+                return slots;
+            }
+            let holder = |number: u32| reading(u64::from(round * 100 + number));
+            let all: Vec<_> = (0..slots.allowed()).map(holder).collect();
+            for holder in &all {
+                slots.ask(*holder, Patience::Waits, now);
+            }
+            slots.grant(now);
+            now = now.plus(Duration::from_millis(100));
+            all.iter().for_each(|holder| slots.started(*holder, now));
+            all.iter().for_each(|holder| slots.give_back(*holder));
+        }
+        panic!("{slots:?}");
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_are_allowed_in_the_order_of_asking() {
+        let mut slots = slots(2, 8);
+        assert_eq!(ask(&mut slots, 0..4), [reading(0), reading(1)]);
+        slots.give_back(reading(2));
+        slots.give_back(reading(0));
+        assert_eq!(slots.grant(NOW), [reading(3)]);
+        assert_eq!(ask(&mut grown(2, 8), 0..20).len(), 8);
+    }
+
+    #[test]
+    fn a_waiter_gets_a_slot_that_comes_in_addition() {
+        let mut slots = slots(1, 2);
+        ask(&mut slots, 0..2);
+        for _ in 0..20 {
+            slots.started(reading(0), NOW);
+        }
+        assert_eq!(slots.grant(NOW), [reading(1)]);
+    }
+
+    #[test]
+    fn when_fewer_are_allowed_no_holder_loses_its_slot() {
+        let mut slots = grown(1, 8);
+        let later = NOW.plus(Duration::from_secs(3600));
+        (0..9).for_each(|number| assert!(slots.ask(reading(number), Patience::Waits, later)));
+        assert_eq!(slots.grant(later).len(), 8);
+        slots.engine_failed(reading(0), later);
+        slots.engine_failed(reading(0), later);
+        assert_eq!((slots.allowed(), slots.held.len()), (6, 8));
+        (0..2).for_each(|number| slots.give_back(reading(number)));
+        assert_eq!(slots.grant(later), []);
+        slots.give_back(reading(2));
+        assert_eq!(slots.grant(later), [reading(8)]);
+    }
+
+    #[test]
+    fn a_quarter_of_the_slots_is_left_while_throttled_and_one_at_least() {
+        let mut slots = grown(1, 8);
+        slots.throttle(Throttle::On);
+        assert_eq!(slots.allowed(), 2);
+        assert_eq!(ask(&mut slots, 0..8).len(), 2);
+        slots.throttle(Throttle::Off);
+        assert_eq!(slots.grant(NOW).len(), 6);
+        let mut few = self::slots(2, 2);
+        few.throttle(Throttle::On);
+        assert_eq!(few.allowed(), 1, "the census never stands still");
+    }
+
+    #[test]
+    fn many_waiters_turn_others_away_but_not_responding_instances() {
+        let mut slots = slots(1, 1);
+        ask(&mut slots, 0..1);
+        slots.throttle(Throttle::On);
+        for number in 1..=u64::from(WAITING_PER_SLOT) {
+            assert!(slots.ask(reading(number), Patience::TurnedAway, NOW));
+        }
+        assert!(!slots.ask(reading(100), Patience::TurnedAway, NOW));
+        assert!(slots.ask(reading(101), Patience::Waits, NOW));
+        slots.give_back(reading(1));
+        slots.give_back(reading(2));
+        assert!(slots.ask(reading(102), Patience::TurnedAway, NOW));
+    }
+
+    #[test]
+    fn a_wait_ends_after_its_time() {
+        let mut slots = slots(1, 1);
+        ask(&mut slots, 0..2);
+        let almost = NOW.plus(SLOT_WAIT_MAX - Duration::from_millis(1));
+        assert_eq!(slots.expire(almost), []);
+        assert_eq!(slots.expire(NOW.plus(SLOT_WAIT_MAX)), [reading(1)]);
+        assert!(!slots.are_waited_for());
+    }
+
+    #[test]
+    fn a_fixed_number_stays() {
+        let mut slots = slots(3, 3);
+        ask(&mut slots, 0..3);
+        for _ in 0..9 {
+            slots.engine_failed(reading(0), NOW);
+            slots.pressure(Pressure::Overloaded, NOW);
+        }
+        assert_eq!(slots.allowed(), 3);
+    }
+}

@@ -1,0 +1,71 @@
+//! Commands become work.
+
+use census::time::Timestamp;
+use protocol::Host;
+use scheduler::command::{Command, Release, Released};
+use scheduler::event::{Event, WriteOutcome};
+use store::StoreError;
+
+use super::Daemon;
+use super::parts::store_trouble;
+use crate::settle::settle;
+
+impl Daemon {
+    pub(super) fn carry_out(&mut self, command: Command, now: Timestamp) {
+        match command {
+            Command::CountDue { most, with_load } => self.count_due(most, with_load),
+            Command::Take { wanted } => self.take_due(wanted),
+            Command::TakeCanary(turn) => self.take_canary(turn),
+            Command::Start(start) => self.start_check(start),
+            Command::GrantSlot(holder) => self.desk.grant(holder),
+            Command::TurnAway(holder) => self.desk.turn_away(holder),
+            Command::Abort { check } => {
+                self.checks.abort(check);
+                self.desk.forget(check);
+            }
+            Command::CommitVerdict { record, verdict } => {
+                let tools = self.tools.clone();
+                self.write(record.host.clone(), WriteOutcome::Verdict, async move {
+                    settle(&record, &verdict, &tools).await
+                });
+            }
+            Command::Release(release) => self.release(release, now),
+            Command::AskParts => self.ask_parts(),
+            Command::Publish { extent, force } => self.publish(extent, force),
+            Command::Report(notice) => super::notice::log(&notice),
+        }
+    }
+
+    fn release(&mut self, release: Release, now: Timestamp) {
+        let Release { host, wait, why } = release;
+        if matches!(why, Released::Unconfirmed(_)) {
+            self.tools.meters.unconfirmed();
+        }
+        let due = wait.due(now, self.tools.dice.jitter(), self.tools.calendar);
+        let (tools, of) = (self.tools.clone(), host.clone());
+        self.write(host, WriteOutcome::Released, async move {
+            if matches!(why, Released::CountedFault(_)) {
+                tools.writer.count_fault(&of).await?;
+            }
+            tools.writer.release(&of, due, Some(why.to_string())).await
+        });
+    }
+
+    /// Writes a host's row in a task, so that the writer can put many into one transaction.
+    fn write(
+        &mut self,
+        host: Host,
+        written: WriteOutcome,
+        writing: impl Future<Output = Result<(), StoreError>> + Send + 'static,
+    ) {
+        let location = self.store.location().clone();
+        self.work.spawn(async move {
+            let outcome = match writing.await {
+                // A row that was removed meanwhile has nothing to be written.
+                Ok(()) | Err(StoreError::Unknown { .. }) => written,
+                Err(error) => WriteOutcome::Failed(store_trouble(error, &location)?),
+            };
+            Ok(Event::Written { host, outcome })
+        });
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether the machine's clock was set.
+
+use std::time::Duration;
+
+use census::time::{Calendar, Timestamp};
+use scheduler::Event;
+use tokio::time::Instant;
+
+use super::Daemon;
+use super::parts::store_trouble;
+
+/// A clock that moved this much against the monotonic one has been set.
+const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
+
+/// Compares the clock with the monotonic one.
+#[derive(Debug)]
+pub(super) struct ClockWatch {
+    /// The clock's time at `started`.
+    offset: Timestamp,
+    started: Instant,
+    /// What was last logged of the machine's clock.
+    trouble: Option<String>,
+}
+
+impl ClockWatch {
+    pub(super) fn start(now: Timestamp) -> Self {
+        Self {
+            offset: now,
+            started: Instant::now(),
+            trouble: None,
+        }
+    }
+
+    /// How much the clock was set, if it was.
+    fn jump(&mut self, now: Timestamp) -> Option<Duration> {
+        let expected = self.offset.plus(self.started.elapsed());
+        let jump = now.since(expected).max(expected.since(now));
+        if jump < CLOCK_JUMP_MIN {
+            return None;
+        }
+        self.offset = now.minus(self.started.elapsed());
+        Some(jump)
+    }
+}
+
+impl Daemon {
+    pub(super) fn watch_clock(&mut self) {
+        let now = self.tools.now();
+        let trouble = self.tools.clock.trouble();
+        match &trouble {
+            Some(what) if self.clock.trouble.is_none() => tracing::error!(what, "the clock"),
+            None if self.clock.trouble.is_some() => {
+                tracing::info!("the census goes by this machine's clock again");
+            }
+            Some(_) | None => {}
+        }
+        self.clock.trouble = trouble;
+        let Some(jump) = self.clock.jump(now) else {
+            return;
+        };
+        tracing::warn!(
+            drift_s = jump.as_secs(),
+            "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
+        );
+        self.handle(Event::ClockSet);
+        let (writer, calendar) = (self.tools.writer.clone(), self.tools.calendar);
+        let location = self.store.location().clone();
+        self.work.spawn(async move {
+            Ok(match writer.clamp(now, calendar).await {
+                Ok(_clamped) => Event::RowsChanged,
+                Err(error) => Event::PartStatus(Err(store_trouble(error, &location)?)),
+            })
+        });
+    }
+}
+
+/// The census can't know which of two clocks was right; whoever starts it may.
+pub(super) fn log_odd_time(now: Timestamp, last_dump: Timestamp) {
+    let last = crate::explain::rfc3339(last_dump);
+    if last_dump > now.plus(CLOCK_JUMP_MIN) {
+        tracing::error!(
+            last,
+            "the last list is of a time that has not come yet: is this machine's clock right? Once it is set past that list, the census goes by it at once"
+        );
+    } else if now.since(last_dump) > Calendar::REAL.unlisted_after() {
+        tracing::warn!(
+            last,
+            "the last list is weeks old: the census was off, or this machine's clock is ahead. A list that lost many names is held back"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! What the scheduler reports, in the log.
+
+use census::time::Timestamp;
+use scheduler::command::Notice;
+
+use crate::explain::rfc3339;
+
+pub(super) fn log(notice: &Notice) {
+    match notice {
+        Notice::OutageBegan(what) => tracing::error!(
+            what,
+            "nothing is checked until this is mended; nothing is counted against any host"
+        ),
+        Notice::OutageRelapsed(what) => tracing::error!(
+            what,
+            "the outage is not over; it is tried again and again, and the log stays silent until it is"
+        ),
+        Notice::OutageOver { lasted } => {
+            tracing::info!(lasted_s = lasted.as_secs(), "the outage is over");
+        }
+        Notice::BlackoutBegan(nobody) => tracing::error!(
+            since = rfc3339(Timestamp(nobody.since_ms)),
+            "{}: {nobody}",
+            nobody.scope
+        ),
+        Notice::BlackoutOver(over) => tracing::info!(
+            lasted_s = over.lasted.as_secs(),
+            failures = over.failures,
+            dropped = over.dropped,
+            "hosts live again; it is over: {}",
+            over.scope
+        ),
+        Notice::CanaryAsked {
+            host,
+            family,
+            waiting,
+        } => {
+            tracing::info!(%host, ?family, waiting, "failures wait and nobody who could bear witness has answered for a minute: asking a canary");
+        }
+    }
+}

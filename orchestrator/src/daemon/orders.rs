@@ -1,0 +1,73 @@
+//! What the operator asks of the loop, over the control socket.
+
+use dump::Force;
+use protocol::Host;
+use scheduler::Event;
+use scheduler::event::Trigger;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Daemon, take};
+
+/// Orders that wait at most; whoever gives one waits for its answer.
+pub const ORDERS_MAX: usize = 16;
+
+/// What the operator asks.
+#[derive(Debug)]
+pub enum Order {
+    /// Names came in: look for what is due.
+    Look,
+    /// The host's owner asked to be left alone, and the store knows.
+    LeaveAlone {
+        /// The host.
+        host: Host,
+    },
+    /// Check this host now and report each step; the channel closes at the end.
+    Check {
+        /// The host.
+        host: Host,
+        /// Where the steps go.
+        watcher: mpsc::Sender<String>,
+    },
+    /// Publish now.
+    Dump {
+        /// Whether a list that lost too many names goes out.
+        force: Force,
+        /// The outcome: names, or why not.
+        answer: oneshot::Sender<Result<u64, String>>,
+    },
+}
+
+impl Daemon {
+    pub(super) fn obey(&mut self, order: Order) {
+        match order {
+            Order::Look => self.handle(Event::RowsChanged),
+            Order::LeaveAlone { host } => self.handle(Event::OptedOut { host }),
+            Order::Check { host, watcher } => self.check_now(host, watcher),
+            Order::Dump { force, answer } => self.publish_now(force, answer),
+        }
+    }
+
+    fn check_now(&mut self, host: Host, watcher: mpsc::Sender<String>) {
+        if let Some((what, _since)) = self.scheduler.outage() {
+            let why = format!("not checked, because of an outage: {what}");
+            watcher.try_send(why).ok();
+            return;
+        }
+        // Another watcher of the same host goes: one of them is refused anyway, because the host is in flight.
+        self.watchers.insert(host.clone(), watcher.clone());
+        let (tools, now) = (self.tools.clone(), self.tools.now());
+        self.work.spawn(async move {
+            Ok(match take::take_one(host, &tools, now).await {
+                Ok(taken) => Event::TakenOne {
+                    taken,
+                    trigger: Trigger::Manual,
+                },
+                Err(why_not) => {
+                    watcher.try_send(format!("not checked: {why_not}")).ok();
+                    // The store may know more hosts now.
+                    Event::RowsChanged
+                }
+            })
+        });
+    }
+}

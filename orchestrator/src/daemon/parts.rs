@@ -1,0 +1,46 @@
+//! Whether gateway, launcher, engine and store work, as far as they say.
+
+use scheduler::Event;
+use store::{Location, StoreError};
+
+use super::Daemon;
+use crate::fault::Fault;
+use crate::tools::Tools;
+
+impl Daemon {
+    pub(super) fn ask_parts(&mut self) {
+        let (tools, location) = (self.tools.clone(), self.store.location().clone());
+        self.work
+            .spawn(async move { Ok(Event::PartStatus(status(&tools, &location).await)) });
+    }
+}
+
+/// What does not work, for the operator.
+async fn status(tools: &Tools, location: &Location) -> Result<(), String> {
+    let store = |error| Fault::Store(error).to_string();
+    location.check().map_err(store)?;
+    let gateway = tools.gateway.status().await;
+    let gateway = gateway.map_err(|error| Fault::Gateway(error).to_string())?;
+    if gateway.families.is_empty() {
+        return Err("the gateway has no network".to_owned());
+    }
+    let launcher = tools.launcher.status().await;
+    let launcher = launcher.map_err(|error| Fault::Launcher(error).to_string())?;
+    if let Some(trouble) = launcher.trouble {
+        return Err(format!("launcher: {trouble}"));
+    }
+    tools.writer.try_write().await.map_err(store)
+}
+
+/// What a failure of the store means, for the operator.
+///
+/// # Errors
+/// When the store is closed: the daemon can't go on without.
+pub(super) fn store_trouble(error: StoreError, location: &Location) -> anyhow::Result<String> {
+    if matches!(error, StoreError::Closed) {
+        anyhow::bail!("{error}");
+    }
+    // It may have failed because the file has gone, which says more.
+    let error = location.check().err().unwrap_or(error);
+    Ok(Fault::Store(error).to_string())
+}

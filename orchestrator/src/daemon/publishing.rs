@@ -1,0 +1,168 @@
+//! Step 7 of 7: lists and pages are published, and whoever asked for one is answered.
+
+use std::time::Duration;
+
+use dump::{Force, Stop};
+use scheduler::Event;
+use scheduler::publication::{Extent, PublishAgain};
+use store::StoreError;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::Daemon;
+use crate::publish::round::{Done, Round};
+use crate::publish::{Occasion, PublishError};
+
+type Answer = oneshot::Sender<Result<u64, String>>;
+
+/// The publication in progress, and those who wait for one.
+#[derive(Debug, Default)]
+pub(super) struct Publishing {
+    running: JoinSet<Done>,
+    /// Given when the daemon ends, which otherwise waits for the one in progress.
+    pub(super) stop: Stop,
+    /// Wait for the one in progress.
+    waiters: Vec<Answer>,
+    /// Wait for the one after it.
+    queued: Vec<Answer>,
+    /// What the last one failed of, so that the same is logged once.
+    trouble: Option<String>,
+}
+
+impl Publishing {
+    /// The one that ends next; `None` if none is in progress.
+    pub(super) async fn next(&mut self) -> Option<Done> {
+        let joined = self.running.join_next().await?;
+        Some(joined.unwrap_or_else(|_panicked| nothing_made(StoreError::Closed)))
+    }
+}
+
+impl Daemon {
+    pub(super) fn publish_now(&mut self, force: Force, answer: Answer) {
+        self.publishing.queued.push(answer);
+        let force = match force {
+            Force::No => scheduler::publication::Force::No,
+            Force::Yes => scheduler::publication::Force::Yes,
+        };
+        self.handle(Event::PublishAsked(force));
+    }
+
+    pub(super) fn publish(&mut self, extent: Extent, force: scheduler::publication::Force) {
+        if extent == Extent::Full {
+            let queued = std::mem::take(&mut self.publishing.queued);
+            self.publishing.waiters.extend(queued);
+        }
+        let force = match force {
+            scheduler::publication::Force::No => Force::No,
+            scheduler::publication::Force::Yes => Force::Yes,
+        };
+        let now = self.tools.now();
+        let (publisher, about) = (self.config.publisher(), self.config.about());
+        let calendar = self.tools.calendar;
+        let reader = self.store.reader();
+        let writer = self.tools.writer.clone();
+        let terms = self.tools.door.terms();
+        let salt = self.tools.dice.salt();
+        let stop = self.publishing.stop.clone();
+        self.publishing.running.spawn_blocking(move || {
+            let reader = match reader {
+                Ok(reader) => reader,
+                Err(error) => return nothing_made(error),
+            };
+            let occasion = Occasion {
+                now,
+                calendar,
+                deny: &terms.deny,
+                force,
+                stop: &stop,
+            };
+            let round = Round {
+                publisher: &publisher,
+                about: &about,
+                reader: &reader,
+                writer: &writer,
+                occasion,
+                salt,
+            };
+            round.make(extent)
+        });
+    }
+
+    pub(super) fn published(&mut self, done: Done) -> Event {
+        self.tools.meters.dump(&done.names);
+        let (again, has_pages) = (again(&done), done.has_pages);
+        let outcome = match done.names {
+            Ok(names) => {
+                tracing::info!(names, "published");
+                self.publishing.trouble = None;
+                Ok(names)
+            }
+            Err(error) => {
+                self.log_trouble(&error);
+                Err(error.to_string())
+            }
+        };
+        self.live.dumped(&outcome);
+        for waiter in self.publishing.waiters.drain(..) {
+            // Who asked may have gone away.
+            waiter.send(outcome.clone()).ok();
+        }
+        Event::Published {
+            again,
+            has_pages,
+            interval: self.ordinary_pause(),
+        }
+    }
+
+    fn log_trouble(&mut self, error: &PublishError) {
+        let what = error.to_string();
+        // The numbers of a list that is held back change from one to the next.
+        let kind = match error {
+            PublishError::HeldBack(_) => "held back".to_owned(),
+            PublishError::Store(_)
+            | PublishError::Unrecorded(_)
+            | PublishError::Dump(_)
+            | PublishError::ReadBack(_)
+            | PublishError::Unsigned(_)
+            | PublishError::Pages(_)
+            | PublishError::Half(_) => what.clone(),
+        };
+        if self.publishing.trouble.as_ref() != Some(&kind) {
+            tracing::error!(
+                what,
+                "the dump did not end well; it is tried again, and the same is not said again"
+            );
+        }
+        self.publishing.trouble = Some(kind);
+    }
+
+    fn ordinary_pause(&self) -> Duration {
+        self.tools.calendar.dump_interval(self.tools.dice.jitter())
+    }
+}
+
+/// What is tried again soon.
+fn again(done: &Done) -> PublishAgain {
+    match &done.names {
+        Ok(_names) => PublishAgain::Nothing,
+        Err(PublishError::Pages(_)) => PublishAgain::Pages,
+        // All that can go out without a key is out: more of the same would only make mirrors take it again.
+        Err(PublishError::Unsigned(_)) if done.has_pages => PublishAgain::Nothing,
+        Err(PublishError::Unsigned(_)) => PublishAgain::Pages,
+        Err(
+            PublishError::Store(_)
+            | PublishError::Unrecorded(_)
+            | PublishError::Dump(_)
+            | PublishError::ReadBack(_)
+            | PublishError::HeldBack(_)
+            | PublishError::Half(_),
+        ) => PublishAgain::Everything,
+    }
+}
+
+fn nothing_made(error: StoreError) -> Done {
+    Done {
+        names: Err(error.into()),
+        has_pages: false,
+    }
+}

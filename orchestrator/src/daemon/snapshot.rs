@@ -1,0 +1,196 @@
+//! What the loop shows of itself to `status` and `health`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use census::time::Timestamp;
+use scheduler::Snapshot;
+use scheduler::blame::blackout::NoSuccess;
+use serde::{Deserialize, Serialize};
+
+use crate::door::Shown;
+use crate::metrics::Meters;
+
+/// The rate is taken over this long.
+const RATE_OVER: Duration = Duration::from_secs(300);
+
+/// Ends within it are counted together.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Moments that are remembered for the rate: one for each second that it is taken over, and some that a clock which was set may add.
+const SECONDS_MAX: usize = 400;
+
+/// Shared between the loop and those who ask.
+#[derive(Debug)]
+pub struct Live {
+    inner: Mutex<Inner>,
+    meters: Arc<Meters>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: LiveState,
+    ends: VecDeque<Second>,
+}
+
+/// Checks that ended in one second.
+#[derive(Debug, Clone, Copy)]
+struct Second {
+    begins: Timestamp,
+    ends: u32,
+}
+
+/// The loop's state at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveState {
+    /// When the daemon started, in ms since 1970.
+    pub started_ms: i64,
+    /// When this was told, in ms since 1970: the daemon's clock may differ from the machine's.
+    pub now_ms: i64,
+    /// When the loop last went round, in ms since 1970.
+    pub last_round_ms: i64,
+    /// Hosts being checked or written.
+    pub in_flight: u64,
+    /// How fast it may go.
+    pub pace: Box<Pace>,
+    /// Failures that wait for confirmation.
+    pub waiting: u64,
+    /// Checks that ended in the last five minutes, a second.
+    pub checks_per_second: f64,
+    /// Checks that ended since the start, by verdict (or `fault`).
+    pub ended: BTreeMap<String, u64>,
+    /// What of ours does not work, and since when in ms since 1970.
+    pub outage: Option<(String, i64)>,
+    /// Failures pile up and nobody lives: most likely it is us.
+    pub nobody_lives: Option<NoSuccess>,
+    /// What was wrong with the last dump, if something was.
+    pub dump_trouble: Option<String>,
+    /// What seems wrong with the machine's clock, if something does.
+    pub clock_trouble: Option<String>,
+    /// Who was let in, and what is in force.
+    pub admission: Option<Box<Shown>>,
+}
+
+/// How fast the daemon may go, as the machine and the load are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Containers that may run at once now.
+    pub checks_allowed: u32,
+    /// The least that this may be.
+    pub checks_min: u32,
+    /// The most.
+    pub checks_max: u32,
+    /// Hosts that are opened a second at most.
+    pub starts_per_second: f64,
+    /// Hosts being opened or checked, by class.
+    pub under_way: BTreeMap<String, u32>,
+}
+
+impl Live {
+    /// A daemon that starts now, and counts with these.
+    pub fn new(now: Timestamp, meters: Arc<Meters>) -> Self {
+        let state = LiveState {
+            started_ms: now.0,
+            ..LiveState::default()
+        };
+        let inner = Inner {
+            state,
+            ends: VecDeque::new(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            meters,
+        }
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Timestamp) -> LiveState {
+        let mut inner = self.lock();
+        let since = now.minus(RATE_OVER);
+        inner
+            .ends
+            .retain(|second| second.begins >= since && second.begins <= now);
+        let running = now
+            .since(Timestamp(inner.state.started_ms))
+            .min(RATE_OVER)
+            .max(Duration::from_secs(1));
+        let ended = inner.ends.iter().map(|second| second.ends);
+        let ended = ended.fold(0, u32::saturating_add);
+        inner.state.now_ms = now.0;
+        inner.state.ended = self.meters.ended();
+        inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
+        inner.state.clone()
+    }
+
+    /// A check ended, for the rate. What it ended in is counted by the meters.
+    pub(super) fn count(&self, now: Timestamp) {
+        let mut inner = self.lock();
+        let recent = inner
+            .ends
+            .back_mut()
+            .filter(|second| now >= second.begins && now.since(second.begins) < SECOND);
+        match recent {
+            Some(second) => second.ends = second.ends.saturating_add(1),
+            None => inner.ends.push_back(Second {
+                begins: now,
+                ends: 1,
+            }),
+        }
+        if inner.ends.len() > SECONDS_MAX {
+            inner.ends.pop_front();
+        }
+    }
+
+    pub(super) fn dumped(&self, outcome: &Result<u64, String>) {
+        self.lock().state.dump_trouble = outcome.clone().err();
+    }
+
+    pub(super) fn show(&self, now: Timestamp, scheduler: Snapshot) {
+        let mut inner = self.lock();
+        let state = &mut inner.state;
+        state.last_round_ms = now.0;
+        state.in_flight = u64::try_from(scheduler.in_flight).unwrap_or(u64::MAX);
+        *state.pace = Pace {
+            checks_allowed: scheduler.containers_allowed,
+            checks_min: scheduler.containers.least,
+            checks_max: scheduler.containers.most,
+            starts_per_second: scheduler.start_rate,
+            under_way: scheduler
+                .in_progress
+                .into_iter()
+                .map(|(class, count)| (class.to_owned(), count))
+                .collect(),
+        };
+        state.waiting = u64::try_from(scheduler.waiting).unwrap_or(u64::MAX);
+        state.outage = scheduler.outage.map(|(what, since)| (what, since.0));
+        state.nobody_lives = scheduler.blackout;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        // Numbers for people: half an update does no harm.
+        self.inner
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hundreds_of_ends_a_second_are_all_counted() {
+        let begin = Timestamp(1_700_000_000_000);
+        let live = Live::new(begin, Arc::default());
+        for end in 0..150_000 {
+            live.count(begin.plus(Duration::from_millis(end * 2)));
+        }
+        let now = begin.plus(Duration::from_secs(300));
+        let rate = live.state(now).checks_per_second;
+        assert!((rate - 500.0).abs() < 2.0, "{rate}");
+        assert!(live.lock().ends.len() <= SECONDS_MAX);
+        let later = live.state(now.plus(RATE_OVER * 2)).checks_per_second;
+        assert!(later.abs() < 1e-9, "{later}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Due hosts are counted and taken.
+
+use census::class::PerClass;
+use census::time::{Calendar, Timestamp};
+use protocol::Host;
+use scheduler::Event;
+use scheduler::command::CanaryTurn;
+use scheduler::demand::start_rate::{AHEAD, COUNTED_MAX, Load};
+use scheduler::event::{NotAdmitted, Taken, Trigger};
+use store::{Location, Reader, StoreError};
+
+use super::Daemon;
+use super::parts::store_trouble;
+use crate::door::Brought;
+use crate::tools::Tools;
+
+impl Daemon {
+    pub(super) fn count_due(&mut self, most: u32, with_load: bool) {
+        let (reader, now) = (self.store.reader(), self.tools.now());
+        let calendar = self.tools.calendar;
+        let count = move || -> Result<Event, StoreError> {
+            let reader = reader?;
+            let load = if with_load {
+                Some(read_load(&reader, now, calendar)?)
+            } else {
+                None
+            };
+            let waiting = reader.due_by_class(now, most)?;
+            let next_due = if waiting.sum() == 0 {
+                reader.next_due()?
+            } else {
+                None
+            };
+            Ok(Event::Demand {
+                waiting,
+                next_due,
+                load,
+            })
+        };
+        let location = self.store.location().clone();
+        self.work.spawn(async move {
+            let counted = tokio::task::spawn_blocking(count).await;
+            let counted = counted.unwrap_or(Err(StoreError::Closed));
+            or_failed(counted, &location)
+        });
+    }
+
+    pub(super) fn take_due(&mut self, wanted: PerClass<u32>) {
+        let (tools, now) = (self.tools.clone(), self.tools.now());
+        let location = self.store.location().clone();
+        self.work
+            .spawn(async move { or_failed(take_due(wanted, &tools, now).await, &location) });
+    }
+
+    pub(super) fn take_canary(&mut self, turn: CanaryTurn) {
+        let CanaryTurn { host, wish, left } = turn;
+        let (tools, now) = (self.tools.clone(), self.tools.now());
+        self.work.spawn(async move {
+            Ok(match take_one(host, &tools, now).await {
+                Ok(taken) => Event::TakenOne {
+                    taken,
+                    trigger: Trigger::Canary(wish),
+                },
+                Err(_why_not) => Event::CanaryRefused { wish, left },
+            })
+        });
+    }
+}
+
+fn or_failed(event: Result<Event, StoreError>, location: &Location) -> anyhow::Result<Event> {
+    event.or_else(|error| {
+        let what = store_trouble(error, location)?;
+        Ok(Event::StoreFailed { what })
+    })
+}
+
+/// Reads how much there is to do. Blocks.
+///
+/// # Errors
+/// A fault of ours.
+pub fn read_load(reader: &Reader, now: Timestamp, calendar: Calendar) -> Result<Load, StoreError> {
+    let ahead = now.plus(calendar.shortened(AHEAD));
+    Ok(Load {
+        late: reader.due_between(Timestamp(i64::MIN), now, COUNTED_MAX)?,
+        coming: reader.due_between(now, ahead, COUNTED_MAX)?,
+    })
+}
+
+async fn take_due(
+    wanted: PerClass<u32>,
+    tools: &Tools,
+    now: Timestamp,
+) -> Result<Event, StoreError> {
+    let jitters = tools.dice.jitters(wanted.sum());
+    let taking = tools.writer.take_due(now, wanted, jitters, tools.calendar);
+    let (mut hosts, mut not_admitted) = (Vec::new(), Vec::new());
+    for taken in taking.await? {
+        match not_admitted_now(&taken, tools, now).await {
+            Some(refused) => not_admitted.push(refused),
+            None => hosts.push(of_store(taken)),
+        }
+    }
+    Ok(Event::Taken {
+        hosts,
+        not_admitted,
+    })
+}
+
+/// The rules for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8). A
+/// host that the operator denies is not checked.
+async fn not_admitted_now(
+    taken: &store::Taken,
+    tools: &Tools,
+    now: Timestamp,
+) -> Option<NotAdmitted> {
+    let host = taken.record.host.clone();
+    if let Err(refusal) = tools.door.denies(&host) {
+        // Its record stays as it is: without the line all is as before.
+        return Some(NotAdmitted {
+            host,
+            due: taken.record.due,
+            why: format!("not asked: {refusal}"),
+        });
+    }
+    let refusal = tools.door.names().admit_host(host.clone()).err()?;
+    tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
+    // A parked host has no due time, whatever it is given back with; one that could not be parked is tried again.
+    if let Err(error) = tools.writer.park(&host, now).await {
+        tracing::error!(%host, %error, "it could not be parked");
+    }
+    Some(NotAdmitted {
+        host,
+        due: Some(now),
+        why: "its name is no longer admitted".to_owned(),
+    })
+}
+
+/// Takes a named host, whatever its due time; says why not.
+pub(super) async fn take_one(host: Host, tools: &Tools, now: Timestamp) -> Result<Taken, String> {
+    let names = tools.door.names();
+    let admitted = names.admit_host(host.clone());
+    let host = admitted.map_err(|refusal| format!("{host}: {refusal}"))?;
+    let brought = tools.door.brought(vec![host.clone()], now).await;
+    for (host, brought) in brought.map_err(|error| error.to_string())? {
+        if let Brought::Refused(refusal) = brought {
+            return Err(format!("{host}: {refusal}"));
+        }
+    }
+    let jitter = tools.dice.jitter();
+    let taken = tools.writer.take_one(&host, now, jitter, tools.calendar);
+    match taken.await {
+        Ok(Some(taken)) => Ok(of_store(taken)),
+        Ok(None) => Err(format!(
+            "{host} opted out or is held by a moderator; it is not asked"
+        )),
+        Err(StoreError::InFlight { .. }) => Err(format!(
+            "{host} is being checked at this moment, or waits for confirmation"
+        )),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The operator's seeds come in.
+pub(super) async fn admit_seeds(
+    seeds: &[Host],
+    tools: &Tools,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let names = tools.door.names();
+    let mut admitted = Vec::new();
+    for host in seeds {
+        match names.admit_host(host.clone()) {
+            Ok(host) => admitted.push(host),
+            Err(refusal) => tracing::warn!(%host, %refusal, "this seed is not admitted"),
+        }
+    }
+    for (host, brought) in tools.door.brought(admitted, now).await? {
+        if let Brought::Refused(refusal) = brought {
+            tracing::warn!(%host, %refusal, "this seed is not admitted");
+        }
+    }
+    Ok(())
+}
+
+fn of_store(taken: store::Taken) -> Taken {
+    Taken {
+        record: Box::new(taken.record),
+        class: taken.class,
+        faults: taken.faults,
+    }
+}

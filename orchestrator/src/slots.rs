@@ -1,0 +1,118 @@
+//! How checks and readings that run in tasks of their own ask the loop for a slot among the containers.
+
+use scheduler::event::{CheckNumber, SlotDemand};
+use tokio::sync::{mpsc, oneshot};
+
+/// Signals that wait for the loop at most; a task waits until there is room.
+const SIGNALS_MAX: usize = 64;
+
+/// What a task reports to the loop while it runs.
+#[derive(Debug)]
+pub enum Signal {
+    /// The gateway has answered for a check.
+    Opened {
+        /// The check.
+        check: CheckNumber,
+        /// Whether it needs a slot.
+        demand: SlotDemand,
+        /// Sent when it has one, dropped when it gets none.
+        grant: oneshot::Sender<()>,
+    },
+    /// A check's container gave its first output.
+    FirstOutput {
+        /// The check.
+        check: CheckNumber,
+    },
+    /// A reading wants a slot.
+    SlotWanted {
+        /// Sent with the slot, dropped when it gets none.
+        grant: oneshot::Sender<Lease>,
+    },
+}
+
+/// A reading's slot, until it is dropped.
+#[derive(Debug)]
+pub struct Lease(
+    #[expect(dead_code, reason = "held: its drop is what the other end waits for")]
+    oneshot::Sender<()>,
+);
+
+impl Lease {
+    /// A slot, and what ends when it is dropped.
+    pub fn new() -> (Self, oneshot::Receiver<()>) {
+        let (held, dropped) = oneshot::channel();
+        (Self(held), dropped)
+    }
+}
+
+/// The tasks' end. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SlotQueue(mpsc::Sender<Signal>);
+
+impl SlotQueue {
+    /// Both ends; the second is the loop's.
+    pub fn new() -> (Self, mpsc::Receiver<Signal>) {
+        let (sender, receiver) = mpsc::channel(SIGNALS_MAX);
+        (Self(sender), receiver)
+    }
+
+    /// For a process without a loop, which runs one check: each that asks has a slot. Runs until all clones are dropped.
+    pub fn unlimited() -> Self {
+        let (queue, mut signals) = Self::new();
+        tokio::spawn(async move {
+            while let Some(signal) = signals.recv().await {
+                match signal {
+                    Signal::Opened { grant, .. } => drop(grant.send(())),
+                    Signal::FirstOutput { .. } => {}
+                    Signal::SlotWanted { grant } => drop(grant.send(Lease::new().0)),
+                }
+            }
+        });
+        queue
+    }
+
+    /// A check's host could not be opened, and will need no slot.
+    pub async fn needs_none(&self, check: CheckNumber) {
+        let (grant, _none) = oneshot::channel();
+        let demand = SlotDemand::None;
+        self.send(Signal::Opened {
+            check,
+            demand,
+            grant,
+        })
+        .await;
+    }
+
+    /// Waits for a check's slot, which it holds until it ends.
+    ///
+    /// - `true` if it has one
+    /// - `false` if none came free in time, or too many wait
+    pub async fn wait(&self, check: CheckNumber) -> bool {
+        let (grant, granted) = oneshot::channel();
+        let demand = SlotDemand::One;
+        self.send(Signal::Opened {
+            check,
+            demand,
+            grant,
+        })
+        .await;
+        granted.await.is_ok()
+    }
+
+    /// A check's container gave its first output.
+    pub async fn first_output(&self, check: CheckNumber) {
+        self.send(Signal::FirstOutput { check }).await;
+    }
+
+    /// Waits for a reading's slot; `None` if none came free in time.
+    pub async fn lease(&self) -> Option<Lease> {
+        let (grant, granted) = oneshot::channel();
+        self.send(Signal::SlotWanted { grant }).await;
+        granted.await.ok()
+    }
+
+    async fn send(&self, signal: Signal) {
+        // The loop is gone when the process ends: whoever waits then is ended too.
+        self.0.send(signal).await.ok();
+    }
+}

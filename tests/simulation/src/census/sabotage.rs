@@ -1,0 +1,62 @@
+//! Invariants broken on purpose, for the tests of the guard.
+
+use std::time::Duration;
+
+use census::group::Decision;
+use census::state::{Record, State};
+use census::time::Timestamp;
+use store::{Decided, Taken};
+
+use super::Census;
+use crate::names::{FARM, Name};
+use crate::run::{Failure, Sabotage};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Census {
+    /// What breaks an invariant on purpose, once a host was taken.
+    pub(super) async fn sabotage_the_taken(
+        &self,
+        taken: &Taken,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        if self.does(Sabotage::ReleaseEarly) {
+            let writer = &self.stage.tools.writer;
+            writer.release(&taken.record.host, now, None).await?;
+        }
+        Ok(())
+    }
+
+    /// What breaks an invariant on purpose, before the start.
+    pub(super) async fn sabotage_the_start(&self) -> anyhow::Result<()> {
+        let writer = &self.stage.tools.writer;
+        let start = self.plan.start;
+        // Nobody of the world has this number before years have gone by.
+        let stranger = Name::Host(self.plan.hosts + 10_000);
+        if self.does(Sabotage::ListTheOld) {
+            let mut record =
+                Record::discovered(stranger.host()?, start.minus(DAY * 30), start.plus(DAY));
+            record.state = State::Alive;
+            record.last_alive = Some(start.minus(DAY * 20));
+            writer.adopt(vec![record]).await?;
+        }
+        if self.does(Sabotage::ForgetQuietly) {
+            let host = stranger.host()?;
+            let mut record = Record::discovered(host, start.minus(DAY * 366), start.plus(DAY));
+            record.state = State::Dead;
+            writer.adopt(vec![record]).await?;
+        }
+        if self.does(Sabotage::AllowTheFarm) {
+            let decided = Decided {
+                at: start,
+                decision: Decision::Allow,
+                reason: "a test of the invariant".to_owned(),
+                who: "the simulation".to_owned(),
+            };
+            let farm = FARM.to_owned();
+            let calendar = self.stage.tools.calendar;
+            writer.decide_group(farm, decided, calendar).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,537 @@
+//! A crowd of hosts in fake time: the product's scheduler and the gateway's paces, rows in memory, opens and checks that take
+//! as long as they would. For stories of days that are about paces and blame, and not about the store.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::RandomState;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use census::class::{Class, PerClass, Tried};
+use census::schedule::due_when_taken;
+use census::state::{Record, Verdict};
+use census::time::{Calendar, Timestamp};
+use census::transition::transition;
+use gateway::Paces;
+use gateway::pace::{Charged, Late, Pace};
+use orchestrator::clock::Dice;
+use protocol::egress::{Deferral, Family};
+use protocol::{DeadReason, Host, Private};
+use scheduler::blame::doubt::{Dns, Doubt, Witness};
+use scheduler::blame::faults::{CheckFault, FaultScope};
+use scheduler::command::{Command, Release, Start};
+use scheduler::demand::start_rate::{AHEAD, COUNTED_MAX, Load};
+use scheduler::event::{
+    CheckNumber, CheckOutcome, SlotDemand, SlotHolder, Taken, Trigger, WriteOutcome,
+};
+use scheduler::publication::PublishAgain;
+use scheduler::slots::SLOT_WAIT_MAX;
+use scheduler::slots::concurrency::Bounds;
+use scheduler::{Event, Scheduler, Settings};
+
+/// The daemon's ordinary settings.
+const OPENS_MAX: u32 = 16;
+const CHECKS_MAX: u32 = 4;
+const STARTS_PER_SECOND: u32 = 10;
+
+/// How long what takes: an answer of the gateway alone, one of DNS, a connection that nobody answers, a check of a responding
+/// instance, one that faults.
+const ANSWER: Duration = Duration::from_millis(2);
+const LOOK_UP: Duration = Duration::from_millis(30);
+const DIAL_FAILED: Duration = Duration::from_secs(5);
+const CHECK: Duration = Duration::from_secs(2);
+
+/// A check elsewhere succeeds this often, if any does, over each family by turns: close enough that failures are confirmed at
+/// once.
+const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
+
+/// How a host behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    /// It responds.
+    Responds,
+    /// It accepts no connection.
+    Silent,
+    /// It makes the checker misbehave.
+    Faults,
+}
+
+/// A name and what there is behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    /// The host.
+    pub(crate) host: Host,
+    /// Its registered domain.
+    pub(crate) group: String,
+    /// Its address.
+    pub(crate) address: IpAddr,
+    /// How it behaves.
+    pub(crate) behaviour: Behaviour,
+    /// It has responded before the story begins.
+    pub(crate) responded: bool,
+    /// When it is due first.
+    pub(crate) due: Timestamp,
+}
+
+/// What happened to a name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fate {
+    /// When it was dialled.
+    pub(crate) visits: Vec<Timestamp>,
+    /// How often the gateway deferred it.
+    pub(crate) deferrals: usize,
+    /// The longest it waited, from the moment when it was due.
+    pub(crate) wait_max: Duration,
+    due: Option<Timestamp>,
+}
+
+/// Whether other checks succeed, far from the crowd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// Every two seconds.
+    Responds,
+    /// There is only the crowd.
+    Nothing,
+}
+
+/// What happens at a moment.
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    Resolved(CheckNumber),
+    /// The host accepted a connection.
+    Accepted(CheckNumber),
+    Ends(CheckNumber),
+    Deferred(CheckNumber, Deferral, Duration),
+    Elsewhere,
+}
+
+/// The crowd.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    /// The time.
+    pub(crate) now: Timestamp,
+    /// All names.
+    pub(crate) names: Vec<Name>,
+    /// What happened to each.
+    pub(crate) fates: Vec<Fate>,
+    /// Opens that the gateway was asked for.
+    pub(crate) opens: usize,
+    /// When which registered domain's name servers were asked.
+    pub(crate) look_ups: HashMap<String, Vec<Timestamp>>,
+    /// When which address was dialled.
+    pub(crate) dials: BTreeMap<IpAddr, Vec<Timestamp>>,
+    /// For how long no check could start.
+    pub(crate) stopped_for: Duration,
+    start: Timestamp,
+    began: Instant,
+    pace: Pace,
+    dice: Dice,
+    scheduler: Scheduler,
+    ids: HashMap<Host, usize>,
+    records: Vec<Record>,
+    /// What came to nothing since its last verdict.
+    tried: Vec<Tried>,
+    due: PerClass<BTreeSet<(Timestamp, usize)>>,
+    checks: HashMap<CheckNumber, (usize, Timestamp)>,
+    /// By time, and those of one moment in the order in which they were caused.
+    happenings: BTreeMap<(Timestamp, usize), Happening>,
+    caused: usize,
+    elsewhere_v6: bool,
+}
+
+impl Crowd {
+    /// A census of these names that begins now.
+    pub(crate) fn new(names: Vec<Name>, elsewhere: Elsewhere, start: Timestamp) -> Self {
+        let settings = Settings {
+            containers: Bounds {
+                least: CHECKS_MAX,
+                most: CHECKS_MAX,
+            },
+            opens_max: OPENS_MAX,
+            starts_per_second: STARTS_PER_SECOND,
+            canaries: Vec::new(),
+            peers_every: 3,
+            calendar: Calendar::REAL,
+            published: Some(1),
+            publish_interval: Duration::from_secs(6 * 3600),
+            // Each row that becomes due sooner is reported.
+            count_again_after: Duration::from_secs(3600),
+            look_around_every: Duration::from_secs(1),
+            name_key: RandomState::new(),
+        };
+        let mut crowd = Self {
+            now: start,
+            names: Vec::new(),
+            fates: Vec::new(),
+            opens: 0,
+            look_ups: HashMap::new(),
+            dials: BTreeMap::new(),
+            stopped_for: Duration::ZERO,
+            start,
+            began: Instant::now(),
+            pace: Pace::new(Paces::default(), 1),
+            dice: Dice::seeded(4),
+            scheduler: Scheduler::new(settings, start),
+            ids: HashMap::new(),
+            records: Vec::new(),
+            tried: Vec::new(),
+            due: PerClass::default(),
+            checks: HashMap::new(),
+            happenings: BTreeMap::new(),
+            caused: 0,
+            elsewhere_v6: false,
+        };
+        crowd.learn(names);
+        if elsewhere == Elsewhere::Responds {
+            crowd.at(Duration::ZERO, Happening::Elsewhere);
+        }
+        crowd
+    }
+
+    /// Names come in.
+    pub(crate) fn learn(&mut self, names: Vec<Name>) {
+        for name in names {
+            let id = self.names.len();
+            let mut record = Record::discovered(name.host.clone(), self.now, name.due);
+            record.last_alive = name.responded.then_some(self.start);
+            self.ids.insert(name.host.clone(), id);
+            self.records.push(record);
+            self.tried.push(Tried::Never);
+            self.fates.push(Fate::default());
+            self.names.push(name);
+            self.enqueue(id);
+        }
+        self.on(Event::RowsChanged);
+    }
+
+    /// The gateway is killed and started again: it knows nothing of what was.
+    pub(crate) fn restart_gateway(&mut self) {
+        self.pace = Pace::new(Paces::default(), 1);
+    }
+
+    /// Goes on until that moment.
+    pub(crate) fn run_until(&mut self, end: Timestamp) {
+        self.on(Event::Tick);
+        loop {
+            let mut next = self.scheduler.wakes_at(self.now).max(self.now);
+            if let Some(((at, _), _)) = self.happenings.first_key_value() {
+                next = next.min(*at);
+            }
+            let next = next.min(end);
+            if self.scheduler.outage().is_some() {
+                self.stopped_for += next.since(self.now);
+            }
+            self.now = next;
+            if next == end {
+                return;
+            }
+            while let Some(first) = self.happenings.first_entry()
+                && first.key().0 <= self.now
+            {
+                let happening = first.remove();
+                self.happen(happening);
+            }
+            self.on(Event::Tick);
+        }
+    }
+
+    fn at(&mut self, after: Duration, happening: Happening) {
+        self.caused += 1;
+        let at = (self.now.plus(after), self.caused);
+        self.happenings.insert(at, happening);
+    }
+
+    fn instant(&self) -> Instant {
+        self.began + self.now.since(self.start)
+    }
+
+    /// The host is due by its record.
+    fn enqueue(&mut self, id: usize) {
+        let class = Class::of(&self.records[id], self.tried[id]);
+        if let Some(due) = self.records[id].due {
+            self.due.of_mut(class).insert((due, id));
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        for command in self.scheduler.on(event, self.now) {
+            self.carry_out(command);
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::CountDue { most, with_load } => self.count_due(most, with_load),
+            Command::Take { wanted } => self.take(wanted),
+            Command::Start(start) => self.open(&start),
+            Command::GrantSlot(SlotHolder::Check(check)) => {
+                self.on(Event::FirstOutput { check });
+                self.at(CHECK, Happening::Ends(check));
+            }
+            Command::TurnAway(SlotHolder::Check(check)) => {
+                let outcome = CheckOutcome::Deferred {
+                    why: Deferral::Full,
+                    retry_after: SLOT_WAIT_MAX,
+                };
+                self.ended(check, outcome);
+            }
+            Command::CommitVerdict { record, verdict } => self.commit(&record, &verdict),
+            Command::Release(Release { host, wait, .. }) => {
+                let due = wait.due(self.now, self.dice.jitter(), Calendar::REAL);
+                if let Some(id) = self.ids.get(&host).copied() {
+                    self.tried[id] = Tried::InVain;
+                    self.records[id].due = Some(due);
+                    self.enqueue(id);
+                }
+                let outcome = WriteOutcome::Released;
+                self.on(Event::Written { host, outcome });
+                self.on(Event::RowsChanged);
+            }
+            Command::AskParts => self.on(Event::PartStatus(Ok(()))),
+            Command::Publish { .. } => self.on(Event::Published {
+                again: PublishAgain::Nothing,
+                has_pages: true,
+                interval: Duration::from_secs(6 * 3600),
+            }),
+            // There are neither canaries nor readings nor opt-outs, and nobody reads the log.
+            Command::TakeCanary(_)
+            | Command::GrantSlot(SlotHolder::Reading(_))
+            | Command::TurnAway(SlotHolder::Reading(_))
+            | Command::Abort { .. }
+            | Command::Report(_) => {}
+        }
+    }
+
+    fn count_due(&mut self, most: u32, with_load: bool) {
+        let now = self.now;
+        let count = |from: Timestamp, until: Timestamp, most: u32| {
+            let all = Class::ALL.into_iter().flat_map(|class| {
+                self.due
+                    .of(class)
+                    .range((from, 0)..(until.plus(Duration::from_millis(1)), 0))
+            });
+            u32::try_from(all.take(usize::try_from(most).unwrap_or(0)).count()).unwrap_or(most)
+        };
+        let load = with_load.then(|| Load {
+            late: count(Timestamp(i64::MIN), now, COUNTED_MAX),
+            coming: count(
+                now.plus(Duration::from_millis(1)),
+                now.plus(AHEAD),
+                COUNTED_MAX,
+            ),
+        });
+        let waiting = PerClass::each(|class| {
+            let due = self.due.of(class).iter();
+            let due = due.take_while(|(due, _)| *due <= now);
+            u32::try_from(due.take(usize::try_from(most).unwrap_or(0)).count()).unwrap_or(most)
+        });
+        let firsts = Class::ALL
+            .into_iter()
+            .filter_map(|class| self.due.of(class).first());
+        let next_due = firsts.map(|(due, _)| *due).min();
+        self.on(Event::Demand {
+            waiting,
+            next_due,
+            load,
+        });
+    }
+
+    fn take(&mut self, wanted: PerClass<u32>) {
+        let mut hosts = Vec::new();
+        for class in Class::ALL {
+            for _ in 0..*wanted.of(class) {
+                let Some((due, id)) = self.due.of_mut(class).pop_first() else {
+                    break;
+                };
+                self.fates[id].due.get_or_insert(due);
+                hosts.push(self.taken(id, class));
+            }
+        }
+        self.on(Event::Taken {
+            hosts,
+            not_admitted: Vec::new(),
+        });
+    }
+
+    fn taken(&mut self, id: usize, class: Class) -> Taken {
+        let record = &mut self.records[id];
+        record.due = due_when_taken(record, self.now, self.dice.jitter(), Calendar::REAL);
+        Taken {
+            record: Box::new(record.clone()),
+            class,
+            faults: 0,
+        }
+    }
+
+    fn open(&mut self, start: &Start) {
+        // A check elsewhere ends where it is started.
+        let Some(id) = self.ids.get(&start.host).copied() else {
+            self.succeed_elsewhere(start.check);
+            return;
+        };
+        self.opens += 1;
+        self.checks.insert(start.check, (id, self.now));
+        let (instant, group) = (self.instant(), &self.names[id].group);
+        match self.pace.charge_group(group, instant) {
+            Ok(()) => {
+                let asked = self.look_ups.entry(group.clone()).or_default();
+                asked.push(self.now);
+                self.at(LOOK_UP, Happening::Resolved(start.check));
+            }
+            Err(late) => self.defer(start.check, late),
+        }
+    }
+
+    fn defer(&mut self, check: CheckNumber, Late { why, retry_after }: Late) {
+        assert!(
+            why != Deferral::DialPace || retry_after > Duration::ZERO,
+            "{why:?} without a wait is a busy loop"
+        );
+        let (id, _) = self.checks[&check];
+        self.fates[id].deferrals += 1;
+        // As the gateway answers: rounded up.
+        let told = u64::try_from(retry_after.as_micros().div_ceil(1000)).unwrap();
+        let told = Duration::from_millis(told);
+        self.at(ANSWER, Happening::Deferred(check, why, told));
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Resolved(check) => self.dial(check),
+            Happening::Accepted(check) => {
+                let demand = SlotDemand::One;
+                self.on(Event::Opened { check, demand });
+            }
+            Happening::Ends(check) => self.end(check),
+            Happening::Deferred(check, why, retry_after) => {
+                self.ended(check, CheckOutcome::Deferred { why, retry_after });
+            }
+            Happening::Elsewhere => {
+                let host = Host::parse("elsewhere.example").unwrap();
+                let record = Record::discovered(host, self.now, self.now);
+                self.on(Event::TakenOne {
+                    taken: Taken {
+                        record: Box::new(record),
+                        class: Class::Living,
+                        faults: 0,
+                    },
+                    trigger: Trigger::Manual,
+                });
+                self.at(ELSEWHERE_EVERY, Happening::Elsewhere);
+            }
+        }
+    }
+
+    fn dial(&mut self, check: CheckNumber) {
+        let (id, _) = self.checks[&check];
+        let Name {
+            address, behaviour, ..
+        } = self.names[id];
+        let targets = [SocketAddr::new(address, 443)];
+        let instant = self.instant();
+        let turn = self
+            .pace
+            .charge_dial(&targets, &mut Charged::default(), instant);
+        let Some(turn) = turn else {
+            let late = self.pace.promise_dial(&targets, 1, instant);
+            self.defer(check, late);
+            return;
+        };
+        let dialled = self.now.plus(turn.wait);
+        self.dials.entry(address).or_default().push(dialled);
+        let fate = &mut self.fates[id];
+        fate.visits.push(dialled);
+        let due = fate.due.take().expect("it was due");
+        fate.wait_max = fate.wait_max.max(dialled.since(due));
+        match behaviour {
+            Behaviour::Responds | Behaviour::Faults => {
+                self.at(turn.wait, Happening::Accepted(check));
+            }
+            Behaviour::Silent => self.at(turn.wait + DIAL_FAILED, Happening::Ends(check)),
+        }
+    }
+
+    /// The check comes to its end as its host behaves.
+    fn end(&mut self, check: CheckNumber) {
+        let (id, began) = self.checks[&check];
+        let address = self.names[id].address;
+        let outcome = match self.names[id].behaviour {
+            Behaviour::Responds => {
+                self.pace.prove(address, self.instant());
+                alive(began, self.now, address)
+            }
+            Behaviour::Silent => {
+                let demand = SlotDemand::None;
+                self.on(Event::Opened { check, demand });
+                CheckOutcome::Verdict {
+                    verdict: Verdict::Dead {
+                        reason: DeadReason::Unreachable,
+                        status: None,
+                        to: None,
+                    },
+                    witness: None,
+                    doubt: Doubt {
+                        families: vec![Family::of(address)],
+                        dns: Dns::Fresh(None),
+                    },
+                }
+            }
+            Behaviour::Faults => CheckOutcome::Fault(CheckFault {
+                scope: FaultScope::HostSuspected,
+                what: "the checker ended well, but nothing of its finding came through".to_owned(),
+                is_engine: false,
+            }),
+        };
+        self.ended(check, outcome);
+    }
+
+    fn ended(&mut self, check: CheckNumber, outcome: CheckOutcome) {
+        self.checks.remove(&check);
+        self.on(Event::CheckEnded { check, outcome });
+    }
+
+    /// A check far from the crowd succeeds, over both families.
+    fn succeed_elsewhere(&mut self, check: CheckNumber) {
+        self.elsewhere_v6 = !self.elsewhere_v6;
+        let address: IpAddr = if self.elsewhere_v6 {
+            [0x2a00, 1, 0, 0, 0, 0, 0, 1].into()
+        } else {
+            [9, 9, 9, 9].into()
+        };
+        self.ended(check, alive(self.now, self.now, address));
+    }
+
+    fn commit(&mut self, record: &Record, verdict: &Verdict) {
+        if let Some(id) = self.ids.get(&record.host).copied() {
+            let jitter = self.dice.jitter();
+            let change = transition(record, verdict, self.now, jitter, Calendar::REAL);
+            assert!(!change.forget, "not within these stories' time");
+            self.records[id] = change.record;
+            self.tried[id] = Tried::Never;
+            self.enqueue(id);
+        }
+        self.on(Event::Written {
+            host: record.host.clone(),
+            outcome: WriteOutcome::Verdict,
+        });
+    }
+}
+
+fn alive(began: Timestamp, now: Timestamp, address: IpAddr) -> CheckOutcome {
+    CheckOutcome::Verdict {
+        verdict: Verdict::Alive {
+            software: "mastodon".to_owned(),
+            version: None,
+            private: Private::No,
+        },
+        witness: Some(Witness {
+            began,
+            lived: now,
+            address,
+            fresh: true,
+        }),
+        doubt: Doubt {
+            families: vec![Family::of(address)],
+            dns: Dns::Sound,
+        },
+    }
+}

@@ -1,0 +1,14 @@
+//! Crowds of hosts in fake time, over the product's scheduler and the gateway's paces: what many hosts in league can do to
+//! others, to an address, and to the census.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "all of it is test code: a panic is how it says what it found"
+)]
+
+mod crowd;
+mod league;
+mod paces;
