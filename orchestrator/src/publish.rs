@@ -12,12 +12,10 @@ pub mod signature;
 use std::path::PathBuf;
 
 use admission::DomainList;
-use census::state::{Record, State};
 use census::time::{Calendar, Timestamp};
 use dump::feed::About;
 use dump::sign::keys::KeyError;
 use dump::{DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError, Stop};
-use protocol::Host;
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
@@ -192,7 +190,7 @@ impl Dump<'_> {
     fn retract(&self) -> Result<(), PublishError> {
         let directory = self.publisher.public_dir.as_path();
         let Some(mut rows) = dump::standing_rows(directory)? else {
-            return self.describe_standing_names();
+            return Ok(());
         };
         let mut all_stay = true;
         for row in &mut rows {
@@ -245,37 +243,6 @@ impl Dump<'_> {
             Err(RowError::Unreadable(error)) => Err(error.into()),
         }
     }
-
-    /// The same for a list of names that stands without the other files, as an earlier version of this program left it: makes them of what is known of
-    /// these names now. Of one that the census has never known to live nothing can be said, and it goes.
-    fn describe_standing_names(&self) -> Result<(), PublishError> {
-        let directory = self.publisher.public_dir.as_path();
-        let bytes = std::fs::read(directory.join(dump::NODES_FILE)).ok();
-        // A list that is not there, or not ours, holds nobody of whom we know.
-        let names: Option<Vec<String>> =
-            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let Some(names) = names else {
-            return Ok(());
-        };
-        let draft = dump::write(directory, moment(self.occasion.now), |row| {
-            for name in &names {
-                let Ok(host) = Host::parse(name) else {
-                    continue;
-                };
-                let stored = if self.stays(name)? {
-                    self.reader.record(&host)?
-                } else {
-                    None
-                };
-                if let Some(instance) = stored.and_then(|stored| once_listed(stored.record)) {
-                    row(&instance)?;
-                }
-            }
-            Ok::<(), PublishError>(())
-        })?;
-        self.finish(draft)?;
-        Ok(())
-    }
 }
 
 /// What the public gets to see of a listed host; nothing of one in a state in which nobody is listed.
@@ -302,28 +269,6 @@ fn public(listed: Listed<'_>) -> Option<Instance> {
 
 fn moment(at: Timestamp) -> Moment {
     Moment::from_milliseconds(at.0)
-}
-
-/// A host that stays on a list by which nobody has been judged again.
-fn once_listed(record: Record) -> Option<Instance> {
-    let state = match record.state {
-        State::Alive => ListedState::Alive,
-        State::Moving { .. } => ListedState::Moving,
-        State::Discovered
-        | State::Dying { .. }
-        | State::Dead
-        | State::Moved { .. }
-        | State::OptedOut { .. }
-        | State::Parked => ListedState::Dying,
-    };
-    Some(Instance {
-        host: record.host.as_str().to_owned(),
-        software: record.software,
-        version: record.version,
-        state,
-        first_seen: moment(record.first_seen),
-        last_alive: moment(record.last_alive?),
-    })
 }
 
 #[cfg(test)]

@@ -418,7 +418,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     ensure!(world.command(&deny)?.status.success());
     world.stop(Role::Run).await?;
     // No command parks a host, and a daemon brings one back whose name is admitted.
-    let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, parked_why = 'invalid_name', due = NULL \
+    let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, due = NULL \
                 WHERE name = 'gone.lab.test'";
     let database = world.path("data/census.db");
     let parked = Command::new("sqlite3").arg(database).arg(park).output()?;

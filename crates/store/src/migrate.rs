@@ -5,21 +5,7 @@
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-const STEPS: &[M<'static>] = &[
-    M::up(include_str!("../../../migrations/0001_hosts.sql")),
-    M::up(include_str!("../../../migrations/0002_admission.sql")),
-    M::up(include_str!("../../../migrations/0003_groups.sql")),
-    M::up(include_str!("../../../migrations/0004_sources.sql")),
-    M::up(include_str!("../../../migrations/0005_wildcards.sql")),
-    M::up(include_str!(
-        "../../../migrations/0006_published_columns.sql"
-    )),
-    M::up(include_str!("../../../migrations/0007_days.sql")),
-    M::up(include_str!("../../../migrations/0008_classes.sql")),
-    M::up(include_str!(
-        "../../../migrations/0009_fewer_index_entries.sql"
-    )),
-];
+const STEPS: &[M<'static>] = &[M::up(include_str!("../../../migrations/0001_schema.sql"))];
 
 /// The schema of this program.
 pub(crate) static SCHEMA: Schema = Schema {

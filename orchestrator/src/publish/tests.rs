@@ -3,9 +3,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use census::class::PerClass;
-use census::state::{OptedOutBy, Verdict};
+use census::state::{OptedOutBy, State, Verdict};
 use census::time::Jitter;
 use census::transition::transition;
+use protocol::Host;
 use protocol::{DeadReason, Private};
 use store::{Store, Writer};
 
@@ -457,18 +458,6 @@ async fn a_damaged_row_goes_and_the_others_stay() {
     stage.writer.record_dump(NOW, 1000).await.unwrap();
     stage.is_held_back("");
     stage.holds("bcd");
-}
-
-/// As a version left it that knew no other files.
-#[tokio::test]
-async fn a_list_that_stands_alone_gets_its_files_when_the_next_is_held_back() {
-    let stage = Stage::new("abcd").await;
-    stage.publish(Force::No).await;
-    std::fs::remove_dir_all(stage.public().join("data")).unwrap();
-    stage.opt_out("b").await;
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
-    stage.is_held_back("");
-    stage.holds("acd");
 }
 
 /// Invariant I7: not even what changed names who left, and a mirror of an earlier set is rid of the name all the same.

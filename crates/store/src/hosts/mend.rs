@@ -31,7 +31,7 @@ pub(crate) const CLAMP_IN_FLIGHT: &str =
 pub(crate) const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked' \
      AND (state <> 'opted_out' OR opted_out_by = 'robots')";
 
-pub(crate) const PARK: &str = "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
+pub(crate) const PARK: &str = "UPDATE hosts SET state = 'parked', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
      count = 0, gone = 0, gone_last = 0, target = NULL, opted_out_by = NULL, doublings = 0, last_note = ?3 WHERE id = ?1";
 
 /// Mends at start, before the first check is taken, all but due times. Gives how many checks were interrupted.

@@ -38,7 +38,7 @@ impl HostRow {
 /// All columns of a row, for the queries of this crate.
 macro_rules! columns {
     () => {
-        "id, name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, refuses, software, version, \
+        "id, name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, refuses, software, version, \
          first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, last_note, group_id, held_back"
     };
 }
@@ -74,17 +74,14 @@ const fn at(column: &str) -> usize {
 
 pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE name = ?1");
 
-pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, parked_why, hidden, \
+pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, \
      refuses, software, version, first_seen, last_alive, last_checked, due, doublings, alive_count) \
-     VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :parked_why, :hidden, :refuses, :software, \
+     VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :hidden, :refuses, :software, \
      :version, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
-
-/// What the column `parked_why` holds for every parked host.
-const PARKED_WHY: &str = "invalid_name";
 
 /// Never writes `name` and `first_seen`: no verdict changes who a host is (invariant I3).
 pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
-     gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, parked_why = :parked_why, hidden = :hidden, refuses = :refuses, \
+     gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, hidden = :hidden, refuses = :refuses, \
      software = :software, version = :version, last_alive = :last_alive, last_checked = :last_checked, due = :due, doublings = :doublings, \
      alive_count = :alive_count WHERE id = :id";
 
@@ -118,7 +115,6 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), Sto
         ":gone_last": state.gone_last,
         ":target": state.target,
         ":opted_out_by": state.opted_out_by,
-        ":parked_why": state.parked_why,
         ":hidden": record.hidden,
         ":refuses": record.refuses,
         ":software": record.software,
@@ -146,7 +142,6 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
         ":gone_last": state.gone_last,
         ":target": state.target,
         ":opted_out_by": state.opted_out_by,
-        ":parked_why": state.parked_why,
         ":hidden": record.hidden,
         ":refuses": record.refuses,
         ":software": record.software,
@@ -217,14 +212,13 @@ struct StateColumns<'s> {
     gone_last: bool,
     target: Option<&'s str>,
     opted_out_by: Option<&'static str>,
-    parked_why: Option<&'static str>,
 }
 
 impl<'s> StateColumns<'s> {
     fn of(state: &'s State) -> Self {
         let none = Self::default();
         match state {
-            State::Discovered | State::Alive | State::Dead => none,
+            State::Discovered | State::Alive | State::Dead | State::Parked => none,
             State::Dying {
                 before,
                 count,
@@ -253,10 +247,6 @@ impl<'s> StateColumns<'s> {
             },
             State::OptedOut { by } => Self {
                 opted_out_by: Some(by.as_str()),
-                ..none
-            },
-            State::Parked => Self {
-                parked_why: Some(PARKED_WHY),
                 ..none
             },
         }

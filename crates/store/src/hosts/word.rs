@@ -21,7 +21,7 @@ pub(crate) const PARKED: &str = "SELECT id, name FROM hosts \
 pub(crate) const UNPARK: &str = "UPDATE hosts SET state = CASE \
      WHEN (SELECT verdict FROM history WHERE host_id = hosts.id ORDER BY seq DESC LIMIT 1) = 'alive' \
      THEN 'alive' ELSE 'discovered' END, \
-     parked_why = NULL, since = ?3, due = ?2, doublings = 0, last_note = 'its name is admitted again' \
+     since = ?3, due = ?2, doublings = 0, last_note = 'its name is admitted again' \
      WHERE name = ?1 AND state = 'parked'";
 
 /// What became of an opt-out.

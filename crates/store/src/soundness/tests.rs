@@ -88,7 +88,7 @@ async fn hosts_that_nobody_would_ever_ask_again_are_found() {
     // Who opted out by word of mouth, or is parked, is not to have one.
     check(
         "UPDATE hosts SET due = NULL, state = 'opted_out', opted_out_by = 'owner' WHERE id = 7; \
-         UPDATE hosts SET due = NULL, state = 'parked', parked_why = 'invalid_name' WHERE id = 8",
+         UPDATE hosts SET due = NULL, state = 'parked' WHERE id = 8",
         &[],
     )
     .await;

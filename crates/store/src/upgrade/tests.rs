@@ -110,15 +110,15 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
-    assert_eq!(version(&path(&dir)), 11);
+    assert_eq!(version(&path(&dir)), 3);
     assert_eq!(rows(&path(&dir), ROW), before);
     assert_eq!(
         rows(&path(&dir), "colour"),
         vec!["blue"; HOSTS],
         "not every step was taken"
     );
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-9"]);
-    let copy = place(&path(&dir), 9);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
+    let copy = place(&path(&dir), 1);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
     // The version before opens it, and finds everything.
@@ -153,7 +153,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     }
     store.close();
     let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
-    let before = (bytes(""), bytes("-wal"), bytes(".schema-9"));
+    let before = (bytes(""), bytes("-wal"), bytes(".schema-1"));
     assert!(!before.1.is_empty());
 
     let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
@@ -161,16 +161,16 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     assert!(
         matches!(
             &refused,
-            OpenError::Newer { found: 11, known: 9, copy: Some(copy), .. } if *copy == place(&path(&other), 9)
+            OpenError::Newer { found: 3, known: 1, copy: Some(copy), .. } if *copy == place(&path(&other), 1)
         ),
         "{refused:?}"
     );
-    assert!(said.contains("census.db.schema-9"), "{said}");
+    assert!(said.contains("census.db.schema-1"), "{said}");
     assert!(matches!(
         open_read_only_tuned(&path(&other), &SCHEMA),
         Err(OpenError::Newer { .. })
     ));
-    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-9")));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-1")));
     // And the newer program goes on with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
@@ -185,25 +185,25 @@ async fn a_reader_of_a_newer_program_does_not_migrate() {
         matches!(
             refused,
             OpenError::Older {
-                found: 9,
-                known: 11,
+                found: 1,
+                known: 3,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 9);
-    assert!(!place(&path(&dir), 9).exists());
+    assert_eq!(version(&path(&dir)), 1);
+    assert!(!place(&path(&dir), 1).exists());
 }
 
 #[tokio::test]
 async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
     // The moment, and the schema that the crash leaves.
     for (moment, left) in [
-        ("Copied", 9),
-        ("Kept", 9),
-        ("in the last step", 9),
-        ("Migrated", 11),
+        ("Copied", 1),
+        ("Kept", 1),
+        ("in the last step", 1),
+        ("Migrated", 3),
     ] {
         let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         older_census(&path(&dir)).await;
@@ -218,17 +218,17 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
 
         assert_eq!(version(&path(&after)), left, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
-        let copy = place(&path(&after), 9);
+        let copy = place(&path(&after), 1);
         assert_eq!(copy.exists(), moment != "Copied", "{moment}");
 
         open_tuned(&path(&after), newer()).unwrap().close();
-        assert_eq!(version(&path(&after)), 11, "{moment}");
+        assert_eq!(version(&path(&after)), 3, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
         // The copy of where the upgrade began is there whatever happened; nothing half-made is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
-        assert_eq!(version(&copy), 9, "{moment}");
-        assert_eq!(names(&after), ["census.db", "census.db.schema-9"]);
+        assert_eq!(version(&copy), 1, "{moment}");
+        assert_eq!(names(&after), ["census.db", "census.db.schema-1"]);
     }
 }
 
@@ -253,7 +253,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "{refused:?}"
         );
         assert_eq!(rows(&path(&dir), ROW), before);
-        assert_eq!(rows(&place(&path(&dir), 9), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), 1), ROW), before);
     }
     // The version before goes on as if nothing had been.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
@@ -264,21 +264,14 @@ async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     // A directory in the copy's place, whoever runs the test.
-    std::fs::create_dir(place(&path(&dir), 9)).unwrap();
+    std::fs::create_dir(place(&path(&dir), 1)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(
-        matches!(
-            refused,
-            OpenError::Copy {
-                from: 9,
-                to: 11,
-                ..
-            }
-        ),
+        matches!(refused, OpenError::Copy { from: 1, to: 3, .. }),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 9);
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-9"]);
+    assert_eq!(version(&path(&dir)), 1);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
 }
 
 #[tokio::test]
@@ -302,167 +295,7 @@ async fn copies_of_the_last_two_schemas_are_kept() {
         open_tuned(&path(&dir), tuning).unwrap().close();
         assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
     }
-    assert_eq!(copies(&dir), ["census.db.schema-11", "census.db.schema-12"]);
-    assert_eq!(usable_copy(&path(&dir), 11), Some(place(&path(&dir), 11)));
-    assert_eq!(usable_copy(&path(&dir), 9), None);
-}
-
-/// The steps of this program that are not the first: a census of before the admission rules goes on with them.
-#[tokio::test]
-async fn a_census_of_before_the_rules_gets_their_tables_and_a_key_of_its_own() {
-    let mut keys = std::collections::BTreeSet::new();
-    for _ in 0..2 {
-        let dir = TempDir::new().unwrap();
-        let first = include_str!("../../../../migrations/0001_hosts.sql");
-        let connection = Connection::open(path(&dir)).unwrap();
-        connection.execute_batch(first).unwrap();
-        connection
-            .execute_batch(
-                "INSERT INTO hosts (name, state, since, first_seen, due) VALUES ('a.example', 'discovered', 1, 1, 1); PRAGMA user_version = 1",
-            )
-            .unwrap();
-        drop(connection);
-        let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
-        let remembered = store.writer().remembered().await.unwrap();
-        assert!(remembered.counters.is_empty() && remembered.waiting.is_empty());
-        assert_eq!(remembered.window_start_s, None);
-        keys.insert(remembered.hash_key.0);
-        assert_eq!(store.reader().unwrap().counts().unwrap().hosts, 1);
-        store.close();
-        assert_eq!(version(&place(&path(&dir), 1)), 1);
-    }
-    assert_eq!(keys.len(), 2, "chance chooses the key");
-}
-
-/// A census of before the groups: nobody loses its place for having been there first.
-#[tokio::test]
-async fn a_census_of_before_the_groups_is_grouped_and_whoever_lived_keeps_its_place() {
-    let dir = TempDir::new().unwrap();
-    let connection = Connection::open(path(&dir)).unwrap();
-    for step in [
-        include_str!("../../../../migrations/0001_hosts.sql"),
-        include_str!("../../../../migrations/0002_admission.sql"),
-        "PRAGMA user_version = 2",
-    ] {
-        connection.execute_batch(step).unwrap();
-    }
-    for n in 0..30 {
-        let lived = if n < 20 { "1" } else { "NULL" };
-        connection
-            .execute_batch(&format!(
-                "INSERT INTO hosts (name, state, since, first_seen, last_alive, due) VALUES ('n{n}.farm.example', 'alive', 1, 1, {lived}, 1)"
-            ))
-            .unwrap();
-    }
-    drop(connection);
-    let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
-    assert_eq!(version(&place(&path(&dir), 2)), 2);
-    let listed = |store: &crate::Store| {
-        let calendar = census::time::Calendar::REAL;
-        let reader = store.reader().unwrap();
-        let none = |_row: crate::Listed<'_>| Ok::<(), crate::StoreError>(());
-        reader.listed(Timestamp(2), calendar, none).unwrap()
-    };
-    assert_eq!(listed(&store), 20);
-    let names = std::sync::Arc::new(admission::Names {
-        suffixes: admission::Suffixes::compiled(),
-        reserved: admission::Reserved::AllowInLab,
-    });
-    store.writer().group_new(names, 0).await.unwrap();
-    let group = store.reader().unwrap().group("farm.example").unwrap();
-    let group = group.unwrap();
-    assert!(group.group.is_held());
-    assert_eq!((group.group.hosts, group.held_back), (30, 10));
-    assert_eq!(listed(&store), 20);
-    assert_eq!(
-        store.reader().unwrap().damage().unwrap(),
-        Vec::<String>::new()
-    );
-}
-
-/// A census of before the look at wildcards: every group that is held is looked at, and nothing is known of it yet.
-#[tokio::test]
-async fn a_census_of_before_the_wildcards_keeps_its_groups_and_decisions() {
-    let dir = TempDir::new().unwrap();
-    let connection = Connection::open(path(&dir)).unwrap();
-    for step in [
-        include_str!("../../../../migrations/0001_hosts.sql"),
-        include_str!("../../../../migrations/0002_admission.sql"),
-        include_str!("../../../../migrations/0003_groups.sql"),
-        include_str!("../../../../migrations/0004_sources.sql"),
-        "INSERT INTO groups (domain) VALUES ('farm.example');
-         INSERT INTO groups (domain, decision, reason, decided_at) VALUES ('hoster.example', 'allow', 'a hoster', 1);
-         PRAGMA user_version = 4",
-    ] {
-        connection.execute_batch(step).unwrap();
-    }
-    for n in 0..24 {
-        let domain = ["farm", "hoster"][n % 2];
-        connection
-            .execute_batch(&format!(
-                "INSERT INTO hosts (name, state, since, first_seen, due, group_id) \
-                 SELECT 'n{n}.' || domain, 'discovered', 1, 1, 1, id FROM groups WHERE domain = '{domain}.example'"
-            ))
-            .unwrap();
-    }
-    drop(connection);
-    let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
-    assert_eq!(version(&place(&path(&dir), 4)), 4);
-    let calendar = census::time::Calendar::REAL;
-    let writer = store.writer();
-    let due = writer.groups_not_looked_at(Timestamp(2), calendar, 10);
-    assert_eq!(due.await.unwrap(), ["farm.example"]);
-    let reader = store.reader().unwrap();
-    let hoster = reader.group("hoster.example").unwrap().unwrap();
-    assert_eq!(hoster.reason.as_deref(), Some("a hoster"));
-    assert_eq!(hoster.wildcard, crate::WildcardLook::default());
-    assert_eq!(reader.held().unwrap().groups, 1);
-    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
-}
-
-/// A census of before the classes: each of its hosts is of one, and who is due is found among them.
-#[tokio::test]
-async fn a_census_of_before_the_classes_loses_nobody_who_is_due() {
-    let dir = TempDir::new().unwrap();
-    let connection = Connection::open(path(&dir)).unwrap();
-    for step in [
-        include_str!("../../../../migrations/0001_hosts.sql"),
-        include_str!("../../../../migrations/0002_admission.sql"),
-        include_str!("../../../../migrations/0003_groups.sql"),
-        include_str!("../../../../migrations/0004_sources.sql"),
-        include_str!("../../../../migrations/0005_wildcards.sql"),
-        include_str!("../../../../migrations/0006_published_columns.sql"),
-        include_str!("../../../../migrations/0007_days.sql"),
-        "INSERT INTO hosts (name, state, since, first_seen, due, state_before, count, last_note) VALUES
-             ('living.example', 'dying', 1, 1, 4, 'alive', 1, NULL),
-             ('new.example', 'discovered', 1, 1, 3, NULL, 0, NULL),
-             ('retry.example', 'discovered', 1, 1, 2, NULL, 0, 'put off'),
-             ('dead.example', 'dead', 1, 1, 1, NULL, 0, NULL);
-         INSERT INTO hosts (name, state, since, first_seen, due, in_flight) VALUES ('in-flight.example', 'alive', 1, 1, 1, 1);
-         PRAGMA user_version = 7",
-    ] {
-        connection.execute_batch(step).unwrap();
-    }
-    drop(connection);
-    let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
-    assert_eq!(version(&place(&path(&dir), 7)), 7);
-    let reader = store.reader().unwrap();
-    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
-    assert_eq!(reader.due(Timestamp(9)).unwrap(), 4);
-    assert_eq!(reader.next_due().unwrap(), Some(Timestamp(1)));
-    let wanted = census::class::PerClass::each(|_class| 9);
-    let (jitters, calendar) = (
-        vec![census::time::Jitter(1); 9],
-        census::time::Calendar::REAL,
-    );
-    let taken = store
-        .writer()
-        .take_due(Timestamp(9), wanted, jitters, calendar)
-        .await;
-    let taken = taken.unwrap();
-    assert_eq!(taken.len(), 4);
-    for taken in taken {
-        let name = taken.record.host.to_string();
-        assert_eq!(name, format!("{}.example", taken.class.as_str()));
-    }
+    assert_eq!(copies(&dir), ["census.db.schema-3", "census.db.schema-4"]);
+    assert_eq!(usable_copy(&path(&dir), 3), Some(place(&path(&dir), 3)));
+    assert_eq!(usable_copy(&path(&dir), 1), None);
 }

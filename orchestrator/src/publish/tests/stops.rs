@@ -91,12 +91,6 @@ async fn a_list_that_is_held_back_is_stopped_at_any_look_and_is_then_as_it_was()
     let looks = rows + 1 + standing + compared + FILES;
     assert_eq!(stage.stopped_at_each_look(held), looks);
     stage.holds("bcd");
-    // As an earlier version left it, which knew no other files.
-    std::fs::remove_dir_all(stage.public().join("data")).unwrap();
-    let (standing, compared) = (3, 3);
-    let looks = rows + standing + compared + FILES;
-    assert_eq!(stage.stopped_at_each_look(held), looks);
-    stage.holds("bcd");
 }
 
 #[tokio::test(flavor = "multi_thread")]

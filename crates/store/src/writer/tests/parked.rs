@@ -77,7 +77,7 @@ async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start(
     census.writer.add(names).await.unwrap();
     census
         .sql(
-            "UPDATE hosts SET state = 'parked', parked_why = 'invalid_name', due = NULL, \
+            "UPDATE hosts SET state = 'parked', due = NULL, \
              hidden = id % 2",
         )
         .await;
