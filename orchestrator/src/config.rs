@@ -160,8 +160,6 @@ pub struct Config {
     pub gateway_socket: PathBuf,
     /// The launcher's door.
     pub launcher_socket: PathBuf,
-    /// Whether the launcher is a process of its own.
-    pub launcher: LauncherPlace,
     /// The calendar that all intervals come from.
     pub calendar: Calendar,
     /// What a name must be to enter.
@@ -188,15 +186,6 @@ pub struct Config {
     pub metrics_socket: Option<PathBuf>,
     /// For the intake role: where it listens, whom it believes, how much it takes.
     pub intake: IntakeConfig,
-}
-
-/// Where the launcher runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LauncherPlace {
-    /// Behind its socket.
-    Socket,
-    /// Inside the orchestrator, for development.
-    InProcess,
 }
 
 impl Values {
@@ -309,15 +298,6 @@ impl Config {
             public_address: values.parse("public_address", address_or_none)?,
             gateway_socket: values.parse("gateway_socket", path)?,
             launcher_socket: values.parse("launcher_socket", path)?,
-            launcher: values.parse("launcher", |text| {
-                one_of(
-                    text,
-                    &[
-                        ("socket", LauncherPlace::Socket),
-                        ("in-process", LauncherPlace::InProcess),
-                    ],
-                )
-            })?,
             calendar: Calendar {
                 divisor: values.parse("lab_interval_divisor", |text| small(text, 1, 10_000_000))?,
             },

@@ -48,7 +48,6 @@ impl Tools {
     /// The tools that the settings ask for.
     pub fn new(
         config: &Config,
-        launcher: LauncherClient,
         writer: Writer,
         door: Door,
         clock: Arc<dyn Clock>,
@@ -57,7 +56,7 @@ impl Tools {
     ) -> Self {
         Self {
             gateway: GatewayClient::new(config.gateway_socket.clone()),
-            launcher,
+            launcher: LauncherClient::socket(config.launcher_socket.clone()),
             writer,
             door,
             clock,

@@ -5,17 +5,14 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use protocol::{CheckId, Host};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use crate::door::Launcher;
-use crate::engine::Engine;
 use crate::wire::{
     Answer, End, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameKind, LaunchFault, Request, Status,
 };
@@ -29,9 +26,6 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(25);
 /// Longest answer line: `list` with a thousand ids.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Bytes on their way in process: a frame.
-const DUPLEX_BYTES: usize = 64 * 1024;
-
 /// Taken from the stream at once.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -44,7 +38,9 @@ pub struct LauncherClient {
 #[derive(Clone)]
 enum Way {
     Socket(PathBuf),
-    InProcess(Arc<dyn Fn() -> DuplexStream + Send + Sync>),
+    /// For tests in paused time, which sockets would not wait for.
+    #[cfg(test)]
+    InMemory(std::sync::Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
 }
 
 /// Bytes both ways.
@@ -102,13 +98,13 @@ impl LauncherClient {
         }
     }
 
-    /// A launcher in this process, whose [`Launcher::keep`] runs in a task of its own. For development: it gives this process the engine.
-    /// Use it within a tokio runtime.
-    pub fn in_process<E: Engine>(launcher: &Launcher<E>) -> Self {
+    /// A launcher in this process, whose [`crate::Launcher::keep`] runs in a task of its own.
+    #[cfg(test)]
+    pub(crate) fn in_memory<E: crate::Engine>(launcher: &crate::Launcher<E>) -> Self {
         let launcher = launcher.clone();
         Self {
-            way: Way::InProcess(Arc::new(move || {
-                let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
+            way: Way::InMemory(std::sync::Arc::new(move || {
+                let (near, far) = tokio::io::duplex(FRAME_BYTES_MAX);
                 launcher.spawn_connection(far);
                 near
             })),
@@ -180,7 +176,8 @@ impl LauncherClient {
                         .await
                         .map_err(ClientError::Connect)?,
                 ),
-                Way::InProcess(connect) => Box::new(connect()),
+                #[cfg(test)]
+                Way::InMemory(connect) => Box::new(connect()),
             };
             stream.write_all(&line).await.map_err(ClientError::Broken)?;
             Ok(stream)
@@ -282,7 +279,8 @@ impl fmt::Debug for LauncherClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
             Way::Socket(path) => f.debug_tuple("LauncherClient").field(path).finish(),
-            Way::InProcess(_) => f.write_str("LauncherClient(in process)"),
+            #[cfg(test)]
+            Way::InMemory(_) => f.write_str("LauncherClient(in memory)"),
         }
     }
 }

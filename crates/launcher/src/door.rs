@@ -1,6 +1,6 @@
 //! The launcher's door: the server of [`crate::wire`].
 //!
-//! In: connections of the orchestrator, over a Unix socket or in process, each with one request. Out: frames or one line. Refused: request
+//! In: connections of the orchestrator, over a Unix socket, each with one request. Out: frames or one line. Refused: request
 //! lines that are long, late or not understood, a check that runs already, and more checks than there are places.
 
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -189,6 +189,7 @@ impl<E: Engine> Launcher<E> {
     }
 
     /// Serves one connection in a task of its own.
+    #[cfg(test)]
     pub(crate) fn spawn_connection<S>(&self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -59,7 +59,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
                 Ok(_) => {}
             }
         }
-        // Sockets and pipes keep nothing back; the duplex of the in-process way doesn't either.
+        // Sockets and pipes keep nothing back.
         self.writer.flush().await.map_err(|_gone| ReaderGone)
     }
 

@@ -379,7 +379,7 @@ mod tests {
             let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
             async move { launcher.keep(shutdown).await }
         });
-        let client = LauncherClient::in_process(&launcher);
+        let client = LauncherClient::in_memory(&launcher);
         let check = CheckId::from_random(1);
         let host = Host::parse("a.example").unwrap();
         let first = client.launch(&check, &host).await.unwrap().next().await;

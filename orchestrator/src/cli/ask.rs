@@ -14,7 +14,6 @@ use protocol::order::AskPeers;
 use protocol::{Host, escaped};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
-use tokio_util::sync::CancellationToken;
 
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
 use crate::check::{self, Check};
@@ -245,12 +244,9 @@ pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
 async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     config.require_contact()?;
     let store = store::open(&config.database())?;
-    let shutdown = CancellationToken::new();
-    let launcher = super::roles::launcher_client(config, &shutdown);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tools = Tools::new(
         config,
-        launcher,
         store.writer(),
         super::roles::door(config, &store).await?,
         clock,
@@ -304,7 +300,6 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     };
     let (ended, said) = tokio::join!(running, showing);
     let code = settle_alone(&taken.record, ended, &tools).await?;
-    shutdown.cancel();
     store.close();
     said.map(|()| code)
 }

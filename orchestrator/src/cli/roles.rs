@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use launcher::{BollardEngine, LauncherClient};
+use launcher::BollardEngine;
 use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::OK;
 use crate::clock::{Clock, Dice, SteadyClock, SystemClock};
-use crate::config::{Config, LauncherPlace};
+use crate::config::Config;
 use crate::control::{self, Handler};
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::door::{self, Door};
@@ -33,11 +33,9 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<u8> {
     open_files::raise();
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
-    let launcher = launcher_client(config, &shutdown);
     let (slots, signals) = SlotQueue::new();
     let tools = Tools::new(
         config,
-        launcher,
         store.writer(),
         door(config, &store).await?,
         clock.clone(),
@@ -174,27 +172,6 @@ pub(super) async fn intake(config: &Config) -> anyhow::Result<u8> {
         .await
         .context("intake")?;
     Ok(OK)
-}
-
-/// The way to the launcher: its door, or one inside this process for development.
-pub(super) fn launcher_client(config: &Config, shutdown: &CancellationToken) -> LauncherClient {
-    match config.launcher {
-        LauncherPlace::Socket => LauncherClient::socket(config.launcher_socket.clone()),
-        LauncherPlace::InProcess => {
-            tracing::warn!(
-                "IN-PROCESS LAUNCHER: this process holds the engine's socket, and with it the machine. For development only"
-            );
-            let settings = config.launcher_settings.clone();
-            let engine = BollardEngine::new(config.engine_socket.clone());
-            {
-                let launcher = launcher::Launcher::new(settings, engine);
-                let client = LauncherClient::in_process(&launcher);
-                let ending = shutdown.clone();
-                tokio::spawn(async move { launcher.keep(ending).await });
-                client
-            }
-        }
-    }
 }
 
 fn shout(config: &Config) {

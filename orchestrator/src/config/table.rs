@@ -131,12 +131,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "launcher_socket",
         "/run/launcher/launcher.sock",
-        "The launcher's door.",
-    ),
-    setting(
-        "launcher",
-        "socket",
-        "`socket`: the launcher is a process of its own that alone holds the engine's socket; `in-process`: for development.",
+        "The launcher's socket.",
     ),
     setting(
         "egress_dir",

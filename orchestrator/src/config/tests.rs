@@ -66,10 +66,6 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
         "setting `checks_max` (flag): `0` must be a whole number from 1 to 64"
     );
     assert_eq!(
-        problem("launcher", "thread"),
-        "setting `launcher` (flag): `thread` must be `socket` or `in-process`"
-    );
-    assert_eq!(
         problem("seeds", "a.example,https://b.example"),
         "setting `seeds` (flag): `a.example,https://b.example` holds `https://b.example`: it holds more than a host name (a scheme, port, path or user part)"
     );

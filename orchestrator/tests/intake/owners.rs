@@ -84,10 +84,8 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
         )
         .unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Standing);
-        let launcher = launcher::LauncherClient::socket("/nowhere");
         let tools = Tools::new(
             &config,
-            launcher,
             store.writer(),
             door,
             clock.clone(),

@@ -37,7 +37,7 @@ fn launcher(script: Script, change: impl FnOnce(&FakeEngine, &mut Settings)) -> 
         async move { launcher.keep(shutdown).await }
     });
     Running {
-        client: LauncherClient::in_process(&launcher),
+        client: LauncherClient::in_memory(&launcher),
         launcher,
         shutdown,
         keeping,

@@ -219,8 +219,20 @@ impl Bench {
         egress: PathBuf,
     ) -> Running {
         let launcher = Launcher::new(settings, BollardEngine::new(socket));
-        let client = LauncherClient::in_process(&launcher);
+        let door = egress.with_extension("sock");
+        let listener = tokio::net::UnixListener::bind(&door).unwrap();
+        let client = LauncherClient::socket(door);
         let shutdown = CancellationToken::new();
+        tokio::spawn({
+            let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
+            let serve = async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    let launcher = launcher.clone();
+                    tokio::spawn(async move { launcher.serve_connection(stream).await });
+                }
+            };
+            async move { shutdown.run_until_cancelled(serve).await }
+        });
         let keeping = tokio::spawn({
             let shutdown = shutdown.clone();
             async move { launcher.keep(shutdown).await }

@@ -24,7 +24,7 @@ fn launcher(script: Script) -> Running {
     let keeping = launcher.clone();
     tokio::spawn(async move { keeping.keep(CancellationToken::new()).await });
     Running {
-        client: LauncherClient::in_process(&launcher),
+        client: LauncherClient::in_memory(&launcher),
         launcher,
     }
 }

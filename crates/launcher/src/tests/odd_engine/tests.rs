@@ -76,7 +76,7 @@ impl Running {
             ..Settings::default()
         };
         let launcher = Launcher::new(settings.clone(), BollardEngine::new(&engine.socket));
-        let client = LauncherClient::in_process(&launcher);
+        let client = LauncherClient::in_memory(&launcher);
         tokio::spawn(async move { launcher.keep(CancellationToken::new()).await });
         Self {
             engine,
