@@ -14,14 +14,12 @@ mod slot_desk;
 mod snapshot;
 mod take;
 
-use std::collections::HashMap;
 use std::hash::RandomState;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use protocol::Host;
 use scheduler::{Event, Scheduler, Settings};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
@@ -38,6 +36,7 @@ use crate::tools::Tools;
 
 use check::Running;
 use clock_watch::ClockWatch;
+use orders::Ordered;
 use publishing::Publishing;
 use slot_desk::SlotDesk;
 
@@ -72,8 +71,10 @@ pub struct Daemon {
     desk: SlotDesk,
     signals: mpsc::Receiver<Signal>,
     orders: mpsc::Receiver<Order>,
-    /// Operators who watch a check that was ordered and has not started yet.
-    watchers: HashMap<Host, mpsc::Sender<String>>,
+    /// Checks that the operator ordered and whose host is being taken.
+    ordered: JoinSet<Ordered>,
+    /// Who watches the ordered check that starts next.
+    watcher: Option<mpsc::Sender<String>>,
     live: Arc<Live>,
     clock: ClockWatch,
     ticker: tokio::time::Interval,
@@ -136,7 +137,8 @@ impl Daemon {
             desk: SlotDesk::default(),
             signals,
             orders,
-            watchers: HashMap::new(),
+            ordered: JoinSet::new(),
+            watcher: None,
             live,
             clock: ClockWatch::start(now),
             ticker,
@@ -162,6 +164,7 @@ impl Daemon {
                 }
                 Wake::Order(order) => self.obey(order),
                 Wake::CheckEnded(finished) => self.check_ended(finished),
+                Wake::Ordered(ordered) => self.start_ordered(ordered),
                 Wake::Published(done) => {
                     let event = self.published(done);
                     self.handle(event);
@@ -187,6 +190,9 @@ impl Daemon {
                 Some(done) = self.publishing.next() => return Ok(Some(Wake::Published(done))),
                 Some(event) = self.desk.returned() => return Ok(Some(Wake::Event(event))),
                 Some(signal) = self.signals.recv() => return Ok(Some(Wake::Signal(signal))),
+                Some(joined) = self.ordered.join_next() => {
+                    return Ok(Some(Wake::Ordered(joined.context("a task of the daemon panicked")?)));
+                }
                 Some(joined) = self.work.join_next() => {
                     return Ok(Some(Wake::Event(joined.context("a task of the daemon panicked")??)));
                 }
@@ -262,4 +268,5 @@ enum Wake {
     Order(Order),
     CheckEnded(check::Finished),
     Published(Done),
+    Ordered(Ordered),
 }

@@ -75,7 +75,7 @@ impl Running {
 impl Daemon {
     pub(super) fn start_check(&mut self, start: Start) {
         let watcher = match start.trigger {
-            Trigger::Manual => self.watchers.remove(&start.host),
+            Trigger::Manual => self.watcher.take(),
             Trigger::Scheduled | Trigger::Canary(_) => None,
         };
         let number = start.check;

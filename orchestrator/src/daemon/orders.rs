@@ -3,7 +3,7 @@
 use dump::Force;
 use protocol::Host;
 use scheduler::Event;
-use scheduler::event::Trigger;
+use scheduler::event::{Taken, Trigger};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Daemon, take};
@@ -53,21 +53,32 @@ impl Daemon {
             watcher.try_send(why).ok();
             return;
         }
-        // Another watcher of the same host goes: one of them is refused anyway, because the host is in flight.
-        self.watchers.insert(host.clone(), watcher.clone());
         let (tools, now) = (self.tools.clone(), self.tools.now());
-        self.work.spawn(async move {
-            Ok(match take::take_one(host, &tools, now).await {
-                Ok(taken) => Event::TakenOne {
-                    taken,
-                    trigger: Trigger::Manual,
-                },
-                Err(why_not) => {
-                    watcher.try_send(format!("not checked: {why_not}")).ok();
-                    // The store may know more hosts now.
-                    Event::RowsChanged
-                }
-            })
+        self.ordered.spawn(async move {
+            let taken = take::take_one(host, &tools, now).await;
+            Ordered { watcher, taken }
         });
     }
+
+    /// An ordered check's host was taken, or could not be.
+    pub(super) fn start_ordered(&mut self, Ordered { watcher, taken }: Ordered) {
+        match taken {
+            Ok(taken) => {
+                self.watcher = Some(watcher);
+                let trigger = Trigger::Manual;
+                self.handle(Event::TakenOne { taken, trigger });
+            }
+            Err(why_not) => {
+                watcher.try_send(format!("not checked: {why_not}")).ok();
+            }
+        }
+    }
+}
+
+/// A check that the operator ordered.
+#[derive(Debug)]
+pub(super) struct Ordered {
+    watcher: mpsc::Sender<String>,
+    /// The host, or why it is not checked.
+    taken: Result<Taken, String>,
 }
