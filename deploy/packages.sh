@@ -17,7 +17,6 @@ test     jq                                                jq
 test     sqlite3                                           sqlite3
 test     python3                                           python3
 test     pip3                                              python3-pip
-test     zstd                                              zstd
 test     shellcheck                                        shellcheck
 test     nft                                               nftables
 test     ip                                                iproute2

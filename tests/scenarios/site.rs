@@ -198,7 +198,6 @@ fn files_with(public: &Path, text: &str) -> anyhow::Result<Vec<PathBuf>> {
                 Some("gz") => {
                     flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
                 }
-                Some("zst") => plain = zstd::decode_all(bytes.as_slice())?,
                 Some(_) | None => plain = bytes,
             }
             if String::from_utf8_lossy(&plain).contains(text) {

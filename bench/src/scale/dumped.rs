@@ -48,16 +48,11 @@ pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
     })?;
     let public = folder.join("names");
     std::fs::create_dir(&public)?;
-    parts.time("the same with `.gz` and `.zst`", || {
+    parts.time("the same with `.gz`", || {
         let none = |_row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>| Ok(());
         let mut draft = dump::write::<DumpError>(&public, moment(NOW.0), none)?;
         let write = |file: &mut dyn Write| names(&reader, file).map_err(std::io::Error::other);
-        draft.add(
-            "names.json",
-            "application/json",
-            Packing::GzipAndZstd,
-            write,
-        )?;
+        draft.add("names.json", "application/json", Packing::Gzip, write)?;
         Ok(draft.seal()?.publish()?)
     })?;
     let public = folder.join("public");
@@ -70,7 +65,7 @@ pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
         Ok(())
     })?;
     let mut sealed = None;
-    parts.time("their `.gz`, `.zst` and digests", || {
+    parts.time("their `.gz` and digests", || {
         sealed = Some(draft.take().context("a draft")?.seal()?);
         Ok(())
     })?;

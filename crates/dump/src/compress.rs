@@ -1,7 +1,7 @@
 //! Compressed companions, and what a reader needs to know that it got a file whole: its size and its SHA-256.
 //!
-//! In: the bytes of a file, once it is written. Out: the same gzipped (RFC 1952) and as Zstandard (RFC 8878). Memory doesn't grow with the file. Equal
-//! bytes give equal bytes: no header holds a time or a system.
+//! A companion is the file gzipped (RFC 1952). Memory doesn't grow with the file, and equal bytes give equal bytes: no header
+//! holds a time or a system.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -9,8 +9,6 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
-use zstd::stream::read::Decoder as ZstdDecoder;
-use zstd::stream::write::Encoder as ZstdEncoder;
 
 /// Bytes that are gathered before the system is asked to write, and read at once.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -21,25 +19,16 @@ const GZIP_SYSTEM_UNKNOWN: u8 = 255;
 /// gzip's own default: the levels above take twice the time for a hundredth of the size.
 const GZIP_LEVEL: u32 = 6;
 
-/// As fast as reading the file, and smaller than gzip's best; its window of 2 MiB is what any reader has room for.
-const ZSTD_LEVEL: i32 = 6;
-
-/// How the names of companions end, behind that of the file itself.
-pub(crate) const ZSTD_END: &str = ".zst";
+/// How the name of a companion ends, behind that of the file itself.
 pub(crate) const GZIP_END: &str = ".gz";
 
-/// Both.
-pub(crate) const PACKED_ENDS: [&str; 2] = [ZSTD_END, GZIP_END];
-
-/// Which companions a file has.
+/// Whether a file has a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// None: it is small.
+    /// No: it is small.
     None,
-    /// `.gz` alone, for the web server's negotiation.
+    /// `.gz`.
     Gzip,
-    /// `.gz` and `.zst`.
-    GzipAndZstd,
 }
 
 /// What tells whether a file is whole.
@@ -95,71 +84,44 @@ impl<W: Write> Write for Measured<W> {
 
 type Sink<F> = Measured<BufWriter<F>>;
 
-/// One companion while it is made.
-pub(crate) enum Packer<F: Write> {
-    Gzip(GzEncoder<Sink<F>>),
-    Zstd(ZstdEncoder<'static, Sink<F>>),
-}
+/// A companion while it is made.
+pub(crate) struct Packer<F: Write>(GzEncoder<Sink<F>>);
 
 impl<F: Write> Packer<F> {
-    pub(crate) fn gzip(file: F) -> Self {
+    pub(crate) fn new(file: F) -> Self {
         let builder = GzBuilder::new()
             .mtime(0)
             .operating_system(GZIP_SYSTEM_UNKNOWN);
-        Self::Gzip(builder.write(sink(file), Compression::new(GZIP_LEVEL)))
-    }
-
-    /// For a file of so many bytes: for a small one it takes little memory, and so will readers.
-    pub(crate) fn zstd(file: F, bytes: u64) -> io::Result<Self> {
-        let mut encoder = ZstdEncoder::new(sink(file), ZSTD_LEVEL)?;
-        encoder.set_pledged_src_size(Some(bytes))?;
-        encoder.include_checksum(true)?;
-        Ok(Self::Zstd(encoder))
+        Self(builder.write(sink(file), Compression::new(GZIP_LEVEL)))
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Gzip(encoder) => encoder.write_all(bytes),
-            Self::Zstd(encoder) => encoder.write_all(bytes),
-        }
+        self.0.write_all(bytes)
     }
 
     /// Ends the companion and gives its file back.
     pub(crate) fn finish(self) -> io::Result<(F, Measure)> {
-        let sink = match self {
-            Self::Gzip(encoder) => encoder.finish()?,
-            Self::Zstd(encoder) => encoder.finish()?,
-        };
-        let (buffer, measure) = sink.measure();
+        let (buffer, measure) = self.0.finish()?.measure();
         let file = buffer.into_inner().map_err(|error| error.into_error())?;
         Ok((file, measure))
     }
 }
 
-/// Both companions of a file that is in memory, each with the end of its name.
-pub(crate) fn companions(bytes: &[u8]) -> io::Result<[(&'static str, Vec<u8>); 2]> {
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let mut zstd = Packer::zstd(Vec::new(), length)?;
-    zstd.write_all(bytes)?;
-    let mut gzip = Packer::gzip(Vec::new());
-    gzip.write_all(bytes)?;
-    Ok([(ZSTD_END, zstd.finish()?.0), (GZIP_END, gzip.finish()?.0)])
+/// The companion of a file that is in memory.
+pub(crate) fn companion(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = Packer::new(Vec::new());
+    packer.write_all(bytes)?;
+    Ok(packer.finish()?.0)
 }
 
-/// Whether a companion whose name has this `end` holds `bytes` and nothing else.
-pub(crate) fn holds(end: &str, packed: impl Read, bytes: &[u8]) -> bool {
+/// Whether a companion holds `bytes` and nothing else.
+pub(crate) fn holds(packed: impl Read, bytes: &[u8]) -> bool {
     // No more is unpacked than there should be, whatever a disk made of it.
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let bound = length.saturating_add(1);
     let mut unpacked = Vec::with_capacity(bytes.len());
-    let read = if end == GZIP_END {
-        GzDecoder::new(packed)
-            .take(bound)
-            .read_to_end(&mut unpacked)
-    } else {
-        ZstdDecoder::new(packed).and_then(|packed| packed.take(bound).read_to_end(&mut unpacked))
-    };
-    read.is_ok() && unpacked == bytes
+    let mut packed = GzDecoder::new(packed).take(bound);
+    packed.read_to_end(&mut unpacked).is_ok() && unpacked == bytes
 }
 
 fn sink<F: Write>(file: F) -> Sink<F> {
@@ -204,7 +166,7 @@ mod tests {
     fn what_is_packed_comes_out_again_and_equal_bytes_give_equal_bytes() {
         let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
         for bytes in [&b""[..], b"x", &long] {
-            let gzip = packed(Packer::gzip(Vec::new()), bytes);
+            let gzip = packed(Packer::new(Vec::new()), bytes);
             let mut back = Vec::new();
             GzDecoder::new(gzip.as_slice())
                 .read_to_end(&mut back)
@@ -213,29 +175,24 @@ mod tests {
             // Time and system in the header (RFC 1952 §2.3).
             assert_eq!(gzip[4..8], [0, 0, 0, 0]);
             assert_eq!(gzip[9], GZIP_SYSTEM_UNKNOWN);
-            let length = u64::try_from(bytes.len()).unwrap();
-            let zstd = packed(Packer::zstd(Vec::new(), length).unwrap(), bytes);
-            assert!(zstd::decode_all(zstd.as_slice()).unwrap() == bytes);
-            assert!(gzip == packed(Packer::gzip(Vec::new()), bytes));
-            assert!(zstd == packed(Packer::zstd(Vec::new(), length).unwrap(), bytes));
+            assert!(gzip == packed(Packer::new(Vec::new()), bytes));
         }
     }
 
     #[test]
     fn a_companion_of_other_bytes_or_a_damaged_one_is_known() {
         let bytes = b"what changed".repeat(1000);
-        for (end, packed) in companions(&bytes).unwrap() {
-            assert!(holds(end, packed.as_slice(), &bytes), "{end}");
-            for others in [&bytes[1..], &bytes[..bytes.len() - 1], b""] {
-                assert!(!holds(end, packed.as_slice(), others), "{end}");
-            }
-            for cut in [0, 1, packed.len() / 2] {
-                assert!(!holds(end, &packed[..cut], &bytes), "{end} {cut}");
-            }
-            let mut flipped = packed.clone();
-            flipped[packed.len() / 2] ^= 1;
-            assert!(!holds(end, flipped.as_slice(), &bytes), "{end}");
+        let packed = companion(&bytes).unwrap();
+        assert!(holds(packed.as_slice(), &bytes));
+        for others in [&bytes[1..], &bytes[..bytes.len() - 1], b""] {
+            assert!(!holds(packed.as_slice(), others));
         }
+        for cut in [0, 1, packed.len() / 2] {
+            assert!(!holds(&packed[..cut], &bytes), "{cut}");
+        }
+        let mut flipped = packed.clone();
+        flipped[packed.len() / 2] ^= 1;
+        assert!(!holds(flipped.as_slice(), &bytes));
     }
 
     /// The vector of one million letters `a` of FIPS 180-2, read in pieces.

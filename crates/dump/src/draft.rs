@@ -10,17 +10,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use crate::changes::ChangesFile;
-use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing, ZSTD_END};
+use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
 use crate::csv::Csv;
 use crate::disk::Disk;
 use crate::error::DumpError;
-use crate::feed::{ATOM_FILE, JSON_FILE};
+use crate::feed::ATOM_FILE;
 use crate::format::Format;
 use crate::index::{Entry, Index, SCHEMA_VERSION, media};
 use crate::instance::{Instance, Moment};
 use crate::ndjson::Ndjson;
 use crate::nodes::Nodes;
-use crate::packing::{self, Failed, Form, Job, Packed};
+use crate::packing::{self, Failed, Job, Packed};
 use crate::schema::SCHEMAS;
 use crate::software::{Counter, SOFTWARE_PLACE};
 use crate::stop::Stop;
@@ -48,21 +48,21 @@ const TEXTS: [(&str, &str, Packing, Turn, &dyn Format); 4] = [
     (
         "data/nodes.json",
         media::JSON,
-        Packing::GzipAndZstd,
+        Packing::Gzip,
         Turn::Plain,
         &Nodes,
     ),
     (
         "data/instances.csv",
         media::CSV,
-        Packing::GzipAndZstd,
+        Packing::Gzip,
         Turn::Plain,
         &Csv,
     ),
     (
         ROWS_PLACE,
         media::NDJSON,
-        Packing::GzipAndZstd,
+        Packing::Gzip,
         Turn::Rows,
         &Ndjson,
     ),
@@ -148,7 +148,6 @@ impl<D: Disk> Draft<D> {
         self.told.extend(files.iter().map(|file| {
             let media = match file.name.as_str() {
                 ATOM_FILE => media::ATOM,
-                JSON_FILE => media::JSON_FEED,
                 _ => media::NDJSON,
             };
             let measure = Measure {
@@ -225,11 +224,11 @@ impl<D: Disk> Draft<D> {
         self.plain.push(Plain {
             place: TABLE_PLACE.to_owned(),
             media: media::SQLITE,
-            packing: Packing::GzipAndZstd,
+            packing: Packing::Gzip,
         });
         let software = counter.finish();
         let place = SOFTWARE_PLACE.to_owned();
-        self.add_plain(place, media::JSON, Packing::GzipAndZstd, |file| {
+        self.add_plain(place, media::JSON, Packing::Gzip, |file| {
             serde_json::to_writer(&mut *file, &software)?;
             file.write_all(b"\n")
         })
@@ -255,12 +254,10 @@ impl<D: Disk> Draft<D> {
             swap: self.swap,
             index: Vec::new(),
         };
-        let packed = compress::companions(&bytes)
+        let packed = compress::companion(&bytes)
             .map_err(|error| sealed.swap.failed(&place, "compressing", error))?;
-        for (end, packed) in packed {
-            let place = format!("{place}{end}");
-            sealed.swap.put(&place, Turn::PackedIndex, &packed)?;
-        }
+        let packed_place = format!("{place}{GZIP_END}");
+        sealed.swap.put(&packed_place, Turn::PackedIndex, &packed)?;
         sealed.swap.put(&place, Turn::Index, &bytes)?;
         sealed.index = bytes;
         Ok(sealed)
@@ -286,13 +283,13 @@ impl<D: Disk> Draft<D> {
             place,
             media,
             measure,
-            companions,
+            companion,
         } in packed
         {
             let mut of_this = vec![self.entry(&place, media, measure)];
-            for (place, form, file, measure) in companions {
+            if let Some((place, file, measure)) = companion {
                 self.swap.sync(&file, &place)?;
-                of_this.push(self.entry(&place, form.media(), measure));
+                of_this.push(self.entry(&place, media::GZIP, measure));
             }
             // The list at the root is no file of the index's folder.
             if place != NODES_FILE {
@@ -304,23 +301,20 @@ impl<D: Disk> Draft<D> {
 
     fn job(&mut self, plain: Plain) -> Result<Job<D::Reader, D::File>, DumpError> {
         let (from, bytes) = self.swap.open(&plain.place)?;
-        let forms: &[(Form, &str)] = match plain.packing {
-            Packing::None => &[],
-            Packing::Gzip => &[(Form::Gzip, GZIP_END)],
-            Packing::GzipAndZstd => &[(Form::Zstd, ZSTD_END), (Form::Gzip, GZIP_END)],
+        let companion = match plain.packing {
+            Packing::None => None,
+            Packing::Gzip => {
+                let place = format!("{}{GZIP_END}", plain.place);
+                let file = self.swap.create(&place, Turn::Packed)?;
+                Some((place, file))
+            }
         };
-        let mut companions = Vec::with_capacity(forms.len());
-        for (form, end) in forms {
-            let place = format!("{}{end}", plain.place);
-            let file = self.swap.create(&place, Turn::Packed)?;
-            companions.push((place, *form, file));
-        }
         Ok(Job {
             place: plain.place,
             media: plain.media,
             from,
             bytes,
-            companions,
+            companion,
         })
     }
 

@@ -1,11 +1,10 @@
-//! The newest changes as feeds for people's readers: Atom (RFC 4287) and JSON Feed 1.1.
+//! The newest changes as a feed for people's readers: Atom (RFC 4287).
 //!
 //! In: sections, oldest first, without the names of who has left. Out: one entry a dump that changed who is in the list, with its counts and some
 //! names. Entries are plain text and hold no links: a feed must not be worth getting into. Refused: characters that XML can't hold or that could
 //! make a line read otherwise than it is; software names are whatever a server says.
 
 mod atom;
-mod json;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -18,9 +17,6 @@ use crate::text::steers;
 
 /// The Atom feed.
 pub const ATOM_FILE: &str = "feed.atom";
-
-/// The JSON feed.
-pub const JSON_FILE: &str = "feed.json";
 
 /// Entries in a feed: ten days at four dumps a day, longer than most readers let pass between two looks.
 const ENTRIES_MAX: usize = 40;
@@ -99,17 +95,10 @@ impl Entries {
         }
     }
 
-    /// Both feeds, by the names of their files. `time` stands in a feed that has no entry yet.
-    pub(crate) fn render(&self, about: &About, time: Moment) -> [(&'static str, String); 2] {
+    /// The feed. `time` stands in one that has no entry yet.
+    pub(crate) fn render(&self, about: &About, time: Moment) -> String {
         let updated = self.0.back().map_or(time, |entry| entry.time);
-        [
-            (ATOM_FILE, atom::render(about, updated, self.newest_first())),
-            (JSON_FILE, json::render(about, self.newest_first())),
-        ]
-    }
-
-    fn newest_first(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter().rev()
+        atom::render(about, updated, self.0.iter().rev())
     }
 }
 

@@ -17,9 +17,7 @@ pub(crate) mod media {
     pub(crate) const CSV: &str = "text/csv; charset=utf-8; header=present";
     pub(crate) const SQLITE: &str = "application/vnd.sqlite3";
     pub(crate) const ATOM: &str = "application/atom+xml";
-    pub(crate) const JSON_FEED: &str = "application/feed+json";
     pub(crate) const GZIP: &str = "application/gzip";
-    pub(crate) const ZSTD: &str = "application/zstd";
 }
 
 /// The whole file.

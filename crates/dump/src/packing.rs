@@ -1,4 +1,4 @@
-//! Files measured, and their compressed companions made of them, several at a time.
+//! Files measured, and their companions made of them, several at a time.
 //!
 //! In: files to read, and those to write. Out: sizes and hashes of all of them; the written ones, not yet synced. Refused: nothing. Memory is a
 //! buffer for each of them and what compression takes, whatever their length.
@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::compress::{Measure, Packer, each_piece};
 use crate::error::DumpError;
-use crate::index::media;
 use crate::stop::Stop;
 
 /// Files that are packed at once: packing is a third of the work of a publication, and the other half of a machine of two processors has checks to make.
@@ -17,22 +16,6 @@ const AT_ONCE: usize = 2;
 /// Bytes of all files together for which it is worth a thread: as much is packed within some hundredths of a second.
 const WORTH_A_THREAD: u64 = 1024 * 1024;
 
-/// A form that companions have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Gzip,
-    Zstd,
-}
-
-impl Form {
-    pub(crate) fn media(self) -> &'static str {
-        match self {
-            Self::Gzip => media::GZIP,
-            Self::Zstd => media::ZSTD,
-        }
-    }
-}
-
 /// A file to be packed.
 pub(crate) struct Job<R, F> {
     /// Its place, by which errors name it.
@@ -40,8 +23,8 @@ pub(crate) struct Job<R, F> {
     pub(crate) media: &'static str,
     pub(crate) from: R,
     pub(crate) bytes: u64,
-    /// Companions' places and empty files.
-    pub(crate) companions: Vec<(String, Form, F)>,
+    /// Its companion's place and empty file, if it has one.
+    pub(crate) companion: Option<(String, F)>,
 }
 
 /// A file that was packed.
@@ -50,7 +33,7 @@ pub(crate) struct Packed<F> {
     pub(crate) place: String,
     pub(crate) media: &'static str,
     pub(crate) measure: Measure,
-    pub(crate) companions: Vec<(String, Form, F, Measure)>,
+    pub(crate) companion: Option<(String, F, Measure)>,
 }
 
 /// Why not all of them are packed.
@@ -127,8 +110,8 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
         place,
         media,
         mut from,
-        bytes,
-        companions,
+        bytes: _,
+        companion,
     } = job;
     let failed = |place: &str, doing| {
         let place = place.to_owned();
@@ -138,17 +121,10 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
             source,
         }
     };
-    let mut packers = Vec::with_capacity(companions.len());
-    for (place, form, file) in companions {
-        let packer = match form {
-            Form::Gzip => Packer::gzip(file),
-            Form::Zstd => Packer::zstd(file, bytes).map_err(failed(&place, "writing"))?,
-        };
-        packers.push((place, form, packer));
-    }
+    let mut packer = companion.map(|(place, file)| (place, Packer::new(file)));
     let measure = each_piece(&mut from, |piece| {
         stop.check().map_err(Trouble::Stopped)?;
-        for (place, _form, packer) in &mut packers {
+        if let Some((place, packer)) = &mut packer {
             packer
                 .write_all(piece)
                 .map_err(|error| Trouble::At(place.clone(), error))?;
@@ -160,16 +136,18 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
         Trouble::Reading(source) => failed(&place, "reading back")(source),
         Trouble::Stopped(error) => Failed::Stopped(error),
     })?;
-    let mut companions = Vec::with_capacity(packers.len());
-    for (place, form, packer) in packers {
-        let (file, measure) = packer.finish().map_err(failed(&place, "writing"))?;
-        companions.push((place, form, file, measure));
-    }
+    let companion = match packer {
+        Some((place, packer)) => {
+            let (file, measure) = packer.finish().map_err(failed(&place, "writing"))?;
+            Some((place, file, measure))
+        }
+        None => None,
+    };
     Ok(Packed {
         place,
         media,
         measure,
-        companions,
+        companion,
     })
 }
 
@@ -211,24 +189,22 @@ mod tests {
         }
     }
 
-    /// Files of which the n-th has n times as many lines, and so little room for the companions of one of them.
+    /// Files of which the n-th has n times as many lines, and so little room for the companion of one of them.
     fn jobs(lines: u32, room: impl Fn(u32) -> usize) -> Vec<Job<io::Cursor<Vec<u8>>, Small>> {
         let job = |number: u32| {
             let text: String = (0..number * lines)
                 .map(|line| format!("{number} {line}\n"))
                 .collect();
-            let file = |end: &str| {
-                let bytes = Vec::new();
-                let room = room(number);
-                (format!("{number}{end}"), Small { bytes, room })
+            let file = Small {
+                bytes: Vec::new(),
+                room: room(number),
             };
-            let (gzip, zstd) = (file(".gz"), file(".zst"));
             Job {
                 place: number.to_string(),
                 media: "text/plain",
                 bytes: u64::try_from(text.len()).unwrap(),
                 from: io::Cursor::new(text.into_bytes()),
-                companions: vec![(zstd.0, Form::Zstd, zstd.1), (gzip.0, Form::Gzip, gzip.1)],
+                companion: Some((format!("{number}.gz"), file)),
             }
         };
         (1..=6).map(job).collect()
@@ -239,14 +215,8 @@ mod tests {
         let sorted = |mut packed: Vec<Packed<Small>>| {
             packed.sort_by(|one, other| one.place.cmp(&other.place));
             let bytes = |packed: Packed<Small>| {
-                let companions = packed.companions.into_iter();
-                let companions =
-                    companions.map(|(place, _, file, measure)| (place, file.bytes, measure.sha256));
-                (
-                    packed.place,
-                    packed.measure.sha256,
-                    companions.collect::<Vec<_>>(),
-                )
+                let (place, file, measure) = packed.companion.unwrap();
+                (packed.measure.sha256, place, file.bytes, measure.sha256)
             };
             packed.into_iter().map(bytes).collect::<Vec<_>>()
         };

@@ -205,8 +205,8 @@ impl Stage {
         assert_eq!(count("data/software.json"), expect);
         let rows = dump::standing_rows(&self.public()).unwrap().unwrap();
         assert!(rows.are_those_of_the_index(&self.public()));
-        // The files that there should be, with their companions: those of the list, a day's changes, two feeds, the index. Schemas; the signature, the key.
-        let expect = 2 + (5 + 1 + 2 + 1) * 3 + 5 + 2;
+        // The files that there should be, with their companions: those of the list, a day's changes, the feed, the index. Schemas; the signature, the key.
+        let expect = 2 + (5 + 1 + 1 + 1) * 2 + 5 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);
     }
@@ -230,16 +230,13 @@ impl Stage {
                 "nodes.json.gz",
                 "data/index.json",
                 "data/index.json.gz",
-                "data/index.json.zst",
                 "data/index.json.minisig",
                 "data/fedicensus.pub",
             ]
             .map(str::to_owned),
         );
-        let changes = ["1970-01-01.ndjson", "feed.atom", "feed.json"];
-        told.extend(changes.into_iter().flat_map(|name| {
-            [".gz", ".zst"].map(|end| format!("{}/{name}{end}", dump::CHANGES_FOLDER))
-        }));
+        let changes = ["1970-01-01.ndjson", "feed.atom"];
+        told.extend(changes.map(|name| format!("{}/{name}.gz", dump::CHANGES_FOLDER)));
         told.sort();
         assert_eq!(told, files.keys().cloned().collect::<Vec<_>>());
         let keys = signature::keys(self.folder.path()).unwrap();
@@ -263,8 +260,6 @@ fn unpacked(place: &str, bytes: &[u8]) -> String {
         let mut packed = flate2::read::GzDecoder::new(bytes);
         std::io::Read::read_to_end(&mut packed, &mut plain).unwrap();
         plain
-    } else if place.ends_with(".zst") {
-        zstd::decode_all(bytes).unwrap()
     } else {
         bytes.to_vec()
     };
@@ -354,8 +349,8 @@ async fn who_opts_out_after_dying_is_named_by_no_change_though_the_list_is_held_
     assert_eq!(stage.publish(Force::No).await, 4);
     let named = stage.naming("a");
     assert!(
-        named.len() == 9,
-        "the day's file, two feeds, all packed: {named:?}"
+        named.len() == 4,
+        "the day's file, the feed, both packed: {named:?}"
     );
     stage.writer.record_dump(NOW, 1000).await.unwrap();
     stage.is_held_back("");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::line::{self, Change, Section, Sha256Hex};
 use super::stayed::Stayed;
 use super::{DAY_FILE_BYTES_MAX, FOLDER_NAMES_MAX};
-use crate::compress::{self, PACKED_ENDS};
+use crate::compress::{self, GZIP_END};
 use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::instance::Moment;
@@ -57,15 +57,13 @@ fn day_of(name: &str) -> Option<&str> {
 
 /// What the file is called that the one of this name packs.
 pub(super) fn unpacked(name: &str) -> Option<&str> {
-    PACKED_ENDS.iter().find_map(|end| name.strip_suffix(end))
+    name.strip_suffix(GZIP_END)
 }
 
-/// Whether both compressed files of the one called `name` are there and hold its `bytes`: a crash or a disk may have left others.
-pub(super) fn are_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
-    PACKED_ENDS.iter().all(|end| {
-        File::open(folder.join(format!("{name}{end}")))
-            .is_ok_and(|packed| compress::holds(end, packed, bytes))
-    })
+/// Whether the companion of the file called `name` is there and holds its `bytes`: a crash or a disk may have left another.
+pub(super) fn is_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
+    File::open(folder.join(format!("{name}{GZIP_END}")))
+        .is_ok_and(|packed| compress::holds(packed, bytes))
 }
 
 /// Whether this is written like a day: four digits, two, two.

@@ -14,10 +14,10 @@ use super::line::{Counts, Header, Section, Sha256Hex};
 use super::{
     CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, DAYS_KEPT, SECTIONS_A_DAY_MAX, Standing,
 };
-use crate::compress;
+use crate::compress::{self, GZIP_END};
 use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
-use crate::feed::{About, Entries};
+use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::{Instance, Moment};
 use crate::swap::{self, Swap, Turn, Whose};
 
@@ -307,9 +307,8 @@ impl<D: Disk> Work<'_, D> {
         let bytes = append(todays, &mut section)?;
         self.put(&kept::file_name(&today), &bytes)?;
         self.entries.add(&section);
-        for (name, bytes) in self.entries.render(about, section.header.time) {
-            self.put(name, bytes.as_bytes())?;
-        }
+        let feed = self.entries.render(about, section.header.time);
+        self.put(ATOM_FILE, feed.as_bytes())?;
         self.drop_packed(&found.packed);
         Ok(self.finish(start, section))
     }
@@ -330,7 +329,7 @@ impl<D: Disk> Work<'_, D> {
         Ok((sections, is_changed))
     }
 
-    /// A file and its compressed ones, which take their places first.
+    /// A file and its companion, which takes its place first.
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         self.pack(name, bytes)?;
         self.swap.put(name, Turn::Plain, bytes)?;
@@ -338,9 +337,10 @@ impl<D: Disk> Work<'_, D> {
         Ok(())
     }
 
-    /// A file that stays as it is. A crash may have left compressed ones of one that never took its place, with names that are not in it.
+    /// A file that stays as it is. A crash may have left the companion of one that never took its place, with names that are
+    /// not in it.
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        if !kept::are_packed(self.folder, name, bytes) {
+        if !kept::is_packed(self.folder, name, bytes) {
             self.pack(name, bytes)?;
         }
         self.list(name.to_owned(), bytes);
@@ -348,16 +348,13 @@ impl<D: Disk> Work<'_, D> {
     }
 
     fn pack(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        let packed = compress::companions(bytes)
+        let packed = compress::companion(bytes)
             .map_err(|source| self.swap.failed(name, "compressing", source))?;
-        for (end, packed) in packed {
-            let place = format!("{name}{end}");
-            self.swap.put(&place, Turn::Packed, &packed)?;
-        }
-        Ok(())
+        self.swap
+            .put(&format!("{name}{GZIP_END}"), Turn::Packed, &packed)
     }
 
-    /// Has all compressed files go whose own file is not there any more, before that one: as long as it is there, the next dump finds them.
+    /// Deletes companions without their file, before that file goes: while it is there, the next publication finds them.
     fn drop_packed(&mut self, packed: &BTreeSet<String>) {
         let stays = |plain: &str| self.files.iter().any(|file| file.name == plain);
         let dropped = packed

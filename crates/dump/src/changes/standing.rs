@@ -11,11 +11,11 @@ use super::kept::{self, Found, Scrub};
 use super::stage::first_day;
 use super::stayed::Stayed;
 use crate::disk::SystemDisk;
-use crate::feed::{About, Entries};
+use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 
-/// Whether nobody is named in the published files in `folder` who has left, no file is older than those that are kept at `time`, and the feeds and the
-/// compressed files are what the days' files tell. If not, [`super::stage_changes`] makes them so.
+/// Whether nobody is named in the published files in `folder` who has left, no file is older than those that are kept at `time`, and the feed and the
+/// companions are what the days' files tell. If not, [`super::stage_changes`] makes them so.
 ///
 /// # Errors
 /// What `has_left` gave.
@@ -36,7 +36,7 @@ pub fn stand_as_told<E>(
         let Ok(read) = kept::read(folder, day) else {
             return Ok(false);
         };
-        if *day < first_day || !kept::are_packed(folder, &kept::file_name(day), &read.bytes) {
+        if *day < first_day || !kept::is_packed(folder, &kept::file_name(day), &read.bytes) {
             return Ok(false);
         }
         for mut section in read.sections {
@@ -57,10 +57,9 @@ pub fn stand_as_told<E>(
     if found.packed.iter().any(is_left_over) {
         return Ok(false);
     }
-    Ok(entries.render(about, newest).iter().all(|(name, text)| {
-        let bytes = text.as_bytes();
-        is(&folder.join(name), bytes).unwrap_or(false) && kept::are_packed(folder, name, bytes)
-    }))
+    let feed = entries.render(about, newest);
+    let is_current = is(&folder.join(ATOM_FILE), feed.as_bytes()).unwrap_or(false);
+    Ok(is_current && kept::is_packed(folder, ATOM_FILE, feed.as_bytes()))
 }
 
 /// Whether this is all that is in the file.

@@ -6,7 +6,7 @@ use super::layout::{Page, fill_in};
 use crate::facts::Facts;
 
 /// The published files that are meant for programs, and what each holds.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 10] = [
     (
         "/data/index.json",
         "All files with their sizes, SHA-256, times and schema versions.",
@@ -39,7 +39,6 @@ const FILES: [(&str, &str); 11] = [
         "/data/changes/feed.atom",
         "The newest changes for feed readers (Atom).",
     ),
-    ("/data/changes/feed.json", "The same as a JSON Feed."),
     (
         "/data/index.json.minisig",
         "The index's signature, and with its hashes that of every file (minisign).",
@@ -98,7 +97,7 @@ pub(crate) fn data(facts: &Facts) -> String {
                 }
             }
         }
-        p { "The files of the list, the changes, the feeds and the index are there compressed as well, with " code { ".gz" } " or " code { ".zst" } " behind their names." }
+        p { "The files of the list, the changes, the feed and the index are there compressed as well, with " code { ".gz" } " behind their names." }
         (rules())
         h2 { "Examples" }
         (fill_in(facts))

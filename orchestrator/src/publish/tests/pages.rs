@@ -74,7 +74,6 @@ impl Stage {
                         let mut packed = flate2::read::GzDecoder::new(bytes.as_slice());
                         packed.read_to_end(&mut plain).unwrap();
                     }
-                    Some("zst") => plain = zstd::decode_all(bytes.as_slice()).unwrap(),
                     _ => plain = bytes,
                 }
                 texts.insert(path, String::from_utf8_lossy(&plain).into_owned());

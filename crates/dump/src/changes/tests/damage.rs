@@ -151,8 +151,8 @@ fn packed_files_that_do_not_hold_what_they_should_are_made_anew_and_those_of_not
     let older = sound["2026-11-22.ndjson.gz"].clone();
     for (name, bytes) in [
         ("2026-11-23.ndjson.gz", Some(&older)),
-        ("2026-11-23.ndjson.zst", None),
-        ("feed.json.gz", Some(&older)),
+        ("2026-11-22.ndjson.gz", None),
+        ("feed.atom.gz", Some(&older)),
         ("2026-11-19.ndjson.gz", Some(&older)),
         ("feed.atom", Some(&older)),
     ] {

@@ -107,14 +107,12 @@ impl Sound {
                 !is_old(ROWS_PLACE) || !is_new(place),
                 "{when}: whoever goes by the rows and the index knows nothing of {place}"
             );
-            for end in [".gz", ".zst"] {
-                let packed = format!("{place}{end}");
-                let is_older = files.contains_key(&packed) && is_new(place) && is_old(&packed);
-                assert!(
-                    !is_older || place == ROWS_PLACE,
-                    "{when}: {packed} is older than what it packs"
-                );
-            }
+            let packed = format!("{place}.gz");
+            let is_older = files.contains_key(&packed) && is_new(place) && is_old(&packed);
+            assert!(
+                !is_older || place == ROWS_PLACE,
+                "{when}: {packed} is older than what it packs"
+            );
         }
     }
 
