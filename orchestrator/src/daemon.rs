@@ -1,4 +1,4 @@
-//! The shell around the scheduler: everything that can wake the daemon becomes an [`Event`], and each [`Command`] becomes
+//! The shell around the scheduler: everything that can wake the daemon becomes an [`Event`], and each [`scheduler::Command`] becomes
 //! work.
 //!
 //! All that takes time runs in a task and ends in an event, so the loop never waits for a disk, a socket or a container.
