@@ -2,7 +2,7 @@
 //! for those that fail (invariant I5).
 //!
 //! In: how checks ended. Out: what to tell the operator, once when it begins and once when it ends, with the most likely cause. It decides
-//! nothing: that none of these failures counts is [`crate::confirm`]'s work. Pure: the time is handed in.
+//! nothing: that none of these failures counts is [`crate::blame::doubt`]'s work. Pure: the time is handed in.
 
 use std::collections::BTreeMap;
 use std::fmt;
