@@ -16,12 +16,13 @@ mod take;
 
 use std::hash::RandomState;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use scheduler::event::Trigger;
 use scheduler::{Event, Scheduler, Settings};
-use store::{Store, StoreError};
+use store::{Reader, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -65,8 +66,12 @@ pub struct Daemon {
     config: Config,
     scheduler: Scheduler,
     checks: Running,
-    /// Reads and writes whose end is an event.
+    /// Due hosts are counted over this one.
+    reader: Arc<Mutex<Reader>>,
+    /// What takes hosts and writes rows. The daemon waits for it at its end.
     work: JoinSet<anyhow::Result<Event>>,
+    /// What only asks. It ends with the daemon.
+    asks: JoinSet<anyhow::Result<Event>>,
     publishing: Publishing,
     desk: SlotDesk,
     signals: mpsc::Receiver<Signal>,
@@ -132,7 +137,9 @@ impl Daemon {
         Ok(Self {
             scheduler: Scheduler::new(settings, now),
             checks: Running::default(),
+            reader: Arc::new(Mutex::new(store.reader()?)),
             work: JoinSet::new(),
+            asks: JoinSet::new(),
             publishing: Publishing::default(),
             desk: SlotDesk::default(),
             signals,
@@ -159,8 +166,9 @@ impl Daemon {
                 Wake::Tick => self.tick()?,
                 Wake::Event(event) => self.handle(event),
                 Wake::Signal(signal) => {
-                    let event = self.desk.receive(signal);
-                    self.handle(event);
+                    if let Some(event) = self.desk.receive(signal, &self.checks) {
+                        self.handle(event);
+                    }
                 }
                 Wake::Order(order) => self.obey(order),
                 Wake::CheckEnded(finished) => self.check_ended(finished),
@@ -192,6 +200,9 @@ impl Daemon {
                 Some(signal) = self.signals.recv() => return Ok(Some(Wake::Signal(signal))),
                 Some(joined) = self.ordered.join_next() => {
                     return Ok(Some(Wake::Ordered(joined.context("a task of the daemon panicked")?)));
+                }
+                Some(joined) = self.asks.join_next() => {
+                    return Ok(Some(Wake::Event(joined.context("a task of the daemon panicked")??)));
                 }
                 Some(joined) = self.work.join_next() => {
                     return Ok(Some(Wake::Event(joined.context("a task of the daemon panicked")??)));
@@ -226,7 +237,7 @@ impl Daemon {
             Err(error @ StoreError::Replaced { .. }) => anyhow::bail!("{error}"),
             Err(error) => {
                 let what = Fault::Store(error).to_string();
-                self.handle(Event::PartStatus(Err(what)));
+                self.handle(Event::PartFailed { what });
             }
         }
         self.handle(Event::Tick);
@@ -241,7 +252,18 @@ impl Daemon {
         );
         self.publishing.stop.say();
         self.checks.end_all().await;
+        self.asks.shutdown().await;
         let writing = async {
+            while let Some(joined) = self.ordered.join_next().await {
+                if let Ok(Ordered {
+                    taken: Ok(taken), ..
+                }) = joined
+                {
+                    let trigger = Trigger::Manual;
+                    let taken = Event::TakenOne { taken, trigger };
+                    drop(self.scheduler.on(taken, self.tools.now()));
+                }
+            }
             while let Some(joined) = self.work.join_next().await {
                 if let Ok(Ok(event)) = joined {
                     // Nothing is started any more: what the scheduler still wants is left.

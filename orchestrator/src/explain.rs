@@ -3,11 +3,10 @@
 use admission::{Listed, Waiter};
 use census::group::Decision;
 use census::listing::is_listed;
-use census::state::{OptedOutBy, Record, State, Verdict};
+use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
 use census::transition::Entry;
-use protocol::egress::Deferral;
-use protocol::{DeadReason, Host};
+use protocol::Host;
 use serde::Serialize;
 use site::Found;
 use site::why::is_taken_over;
@@ -265,35 +264,6 @@ fn stale(record: &Record, now: Timestamp, calendar: Calendar) -> String {
     }
 }
 
-/// A verdict in one word, and its reason as a text that may be empty.
-pub fn verdict_words(verdict: &Verdict) -> (&'static str, String) {
-    match verdict {
-        Verdict::Alive {
-            software, version, ..
-        } => (
-            "alive",
-            version.as_ref().map_or_else(
-                || software.clone(),
-                |version| format!("{software} {version}"),
-            ),
-        ),
-        Verdict::Moved { to } => ("moved", format!("to {to}")),
-        Verdict::OptedOut => ("opted_out", String::new()),
-        Verdict::Gone => ("gone", String::new()),
-        Verdict::Refused { status, .. } => ("refused", format!("status {status}")),
-        Verdict::Dead { reason, status, to } => {
-            let mut text = reason_word(*reason);
-            if let Some(status) = status {
-                text.push_str(&format!(", status {status}"));
-            }
-            if let Some(to) = to {
-                text.push_str(&format!(", to {to}"));
-            }
-            ("dead", text)
-        }
-    }
-}
-
 /// A verdict of the past in a sentence, the site's own, followed by what else was kept of it.
 ///
 /// A verdict of another version, which the site has no sentence for, stays in its words.
@@ -322,31 +292,10 @@ pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
     (!advice.is_empty()).then_some(advice)
 }
 
-/// A reason in the word that the wire and the files use.
-pub fn reason_word(reason: DeadReason) -> String {
-    match serde_json::to_value(reason) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
 /// The word of an entry's reason, without what was kept besides: a status, a target.
 pub fn bare_reason(entry: &Entry) -> Option<String> {
     let text = entry.reason.as_ref()?;
     text.split([' ', ',']).next().map(str::to_owned)
-}
-
-/// Why a host was put off, in words.
-pub fn deferral_words(why: Deferral) -> &'static str {
-    match why {
-        Deferral::GroupPace => "its registered domain was asked a moment ago",
-        Deferral::AddressPace => "its address was asked a moment ago",
-        Deferral::BlockPace => "its neighbourhood was asked a moment ago",
-        Deferral::DialPace => "enough hosts were being asked",
-        Deferral::Dns => "its name servers did not answer",
-        Deferral::NoFamily => "we have no network of its address family",
-        Deferral::Full => "enough checks were open",
-    }
 }
 
 /// A moment as RFC 3339 in UTC, to the second.

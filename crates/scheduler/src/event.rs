@@ -99,8 +99,13 @@ pub enum Event {
         /// What was written.
         outcome: WriteOutcome,
     },
-    /// Answers [`crate::Command::AskParts`]; or a part failed unasked.
+    /// Answers [`crate::Command::AskParts`].
     PartStatus(Result<(), String>),
+    /// A part that every check needs was found not to work.
+    PartFailed {
+        /// What does not work.
+        what: String,
+    },
     /// The host's owner asked to be left alone, and the store knows.
     OptedOut {
         /// The host.

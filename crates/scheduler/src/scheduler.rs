@@ -31,6 +31,9 @@ use crate::slots::{Patience, Slots, Throttle};
 
 use demand::Demand;
 
+/// A host that the store has taken is reported within this: a transaction waits for a disk and for those before it.
+const TAKE_MAX: Duration = Duration::from_secs(60);
+
 /// What the operator's settings and the last run say.
 #[derive(Debug)]
 pub struct Settings {
@@ -74,6 +77,8 @@ pub struct Scheduler {
     checks_begun: u64,
     /// Hosts from being taken until their row is written, with their check while it runs.
     in_flight: HashMap<Host, Option<CheckNumber>>,
+    /// Hosts whose owners opted out lately: one may have been on its way from the store.
+    opted_out: Vec<(Host, Timestamp)>,
     /// Hosts whose row the store could not write: they are given back when it works again.
     unwritten: Vec<Host>,
     doubts: Doubts<Failure>,
@@ -152,6 +157,7 @@ impl Scheduler {
             checks: HashMap::new(),
             checks_begun: 0,
             in_flight: HashMap::new(),
+            opted_out: Vec::new(),
             unwritten: Vec::new(),
             doubts: Doubts::new(now, settings.name_key),
             faulters: Faulters::default(),
@@ -196,6 +202,7 @@ impl Scheduler {
             Event::CheckEnded { check, outcome } => self.check_ended(check, outcome, now),
             Event::Written { host, outcome } => self.written(host, outcome, now),
             Event::PartStatus(status) => self.part_status(status, now),
+            Event::PartFailed { what } => self.stop(what, now),
             Event::OptedOut { host } => self.opted_out(&host, now),
             Event::PublishAsked(force) => {
                 let publication = self.publication.ask(force, now);
@@ -217,7 +224,10 @@ impl Scheduler {
 
     /// When [`Event::Tick`] is wanted, if nothing else happens before.
     pub fn wakes_at(&self, now: Timestamp) -> Timestamp {
-        let mut wakes_at = self.publication.next();
+        let mut wakes_at = Timestamp(i64::MAX);
+        if !self.publication.is_in_progress() {
+            wakes_at = self.publication.next();
+        }
         if self.wants_to_count() {
             wakes_at = wakes_at.min(self.demand.count_at());
         }
@@ -263,6 +273,8 @@ impl Scheduler {
     }
 
     fn tick(&mut self, now: Timestamp) {
+        self.opted_out
+            .retain(|(_, at)| now.since(*at) < TAKE_MAX && *at <= now);
         for failure in self.doubts.expire(now) {
             self.drop_unconfirmed(failure, now);
         }
@@ -298,6 +310,7 @@ impl Scheduler {
 
     /// Its owner asked to be left alone: a check of it ends at once, and no list from before that is published after.
     fn opted_out(&mut self, host: &Host, now: Timestamp) {
+        self.opted_out.push((host.clone(), now));
         if let Some(check) = self.in_flight.get_mut(host).and_then(Option::take) {
             self.forget_check(check);
             self.commands.push(Command::Abort { check });

@@ -1,7 +1,8 @@
 //! Commands become work.
 
+use census::state::Verdict;
 use census::time::Timestamp;
-use protocol::Host;
+use protocol::{DeadReason, Host};
 use scheduler::command::{Command, Release, Released};
 use scheduler::event::{Event, WriteOutcome};
 use store::StoreError;
@@ -25,7 +26,15 @@ impl Daemon {
             }
             Command::CommitVerdict { record, verdict } => {
                 let tools = self.tools.clone();
-                self.write(record.host.clone(), WriteOutcome::Verdict, async move {
+                // What a fault of ours led to shows nothing to work.
+                let written = match &verdict {
+                    Verdict::Dead {
+                        reason: DeadReason::Faulting,
+                        ..
+                    } => WriteOutcome::Released,
+                    _ => WriteOutcome::Verdict,
+                };
+                self.write(record.host.clone(), written, async move {
                     settle(&record, &verdict, &tools).await
                 });
             }
@@ -61,8 +70,9 @@ impl Daemon {
         let location = self.store.location().clone();
         self.work.spawn(async move {
             let outcome = match writing.await {
+                Ok(()) => written,
                 // A row that was removed meanwhile has nothing to be written.
-                Ok(()) | Err(StoreError::Unknown { .. }) => written,
+                Err(StoreError::Unknown { .. }) => WriteOutcome::Released,
                 Err(error) => WriteOutcome::Failed(store_trouble(error, &location)?),
             };
             Ok(Event::Written { host, outcome })

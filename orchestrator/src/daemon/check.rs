@@ -66,6 +66,11 @@ impl Running {
         })
     }
 
+    /// Whether it runs.
+    pub(super) fn has(&self, number: CheckNumber) -> bool {
+        self.aborts.contains_key(&number)
+    }
+
     /// Ends all of them.
     pub(super) async fn end_all(&mut self) {
         self.tasks.shutdown().await;

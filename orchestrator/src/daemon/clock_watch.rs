@@ -65,10 +65,12 @@ impl Daemon {
         self.handle(Event::ClockSet);
         let (writer, calendar) = (self.tools.writer.clone(), self.tools.calendar);
         let location = self.store.location().clone();
-        self.work.spawn(async move {
+        self.asks.spawn(async move {
             Ok(match writer.clamp(now, calendar).await {
                 Ok(_clamped) => Event::RowsChanged,
-                Err(error) => Event::PartStatus(Err(store_trouble(error, &location)?)),
+                Err(error) => Event::PartFailed {
+                    what: store_trouble(error, &location)?,
+                },
             })
         });
     }

@@ -80,5 +80,5 @@ impl Daemon {
 pub(super) struct Ordered {
     watcher: mpsc::Sender<String>,
     /// The host, or why it is not checked.
-    taken: Result<Taken, String>,
+    pub(super) taken: Result<Taken, String>,
 }

@@ -10,7 +10,7 @@ use crate::tools::Tools;
 impl Daemon {
     pub(super) fn ask_parts(&mut self) {
         let (tools, location) = (self.tools.clone(), self.store.location().clone());
-        self.work
+        self.asks
             .spawn(async move { Ok(Event::PartStatus(status(&tools, &location).await)) });
     }
 }

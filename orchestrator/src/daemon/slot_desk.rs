@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use scheduler::Event;
-use scheduler::event::{CheckNumber, SlotHolder};
+use scheduler::event::{CheckNumber, SlotDemand, SlotHolder};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::check::Running;
 use crate::slots::{Lease, Signal};
 
 /// Those that wait, and the leases of those that hold one.
@@ -20,14 +21,20 @@ pub(super) struct SlotDesk {
 }
 
 impl SlotDesk {
-    pub(super) fn receive(&mut self, signal: Signal) -> Event {
-        match signal {
+    /// `None` for a check that was aborted meanwhile.
+    pub(super) fn receive(&mut self, signal: Signal, checks: &Running) -> Option<Event> {
+        Some(match signal {
+            Signal::Opened { check, .. } | Signal::FirstOutput { check } if !checks.has(check) => {
+                return None;
+            }
             Signal::Opened {
                 check,
                 demand,
                 grant,
             } => {
-                self.checks.insert(check, grant);
+                if demand == SlotDemand::One {
+                    self.checks.insert(check, grant);
+                }
                 Event::Opened { check, demand }
             }
             Signal::FirstOutput { check } => Event::FirstOutput { check },
@@ -37,7 +44,7 @@ impl SlotDesk {
                 self.readings.insert(reading, grant);
                 Event::SlotWanted { reading }
             }
-        }
+        })
     }
 
     pub(super) fn grant(&mut self, holder: SlotHolder) {

@@ -1,5 +1,7 @@
 //! Due hosts are counted and taken.
 
+use std::sync::{Arc, PoisonError};
+
 use census::class::PerClass;
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
@@ -16,10 +18,11 @@ use crate::tools::Tools;
 
 impl Daemon {
     pub(super) fn count_due(&mut self, most: u32, with_load: bool) {
-        let (reader, now) = (self.store.reader(), self.tools.now());
+        let (reader, now) = (Arc::clone(&self.reader), self.tools.now());
         let calendar = self.tools.calendar;
         let count = move || -> Result<Event, StoreError> {
-            let reader = reader?;
+            // One count at a time; one that panicked left nothing half done.
+            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
             let load = if with_load {
                 Some(read_load(&reader, now, calendar)?)
             } else {
@@ -38,7 +41,7 @@ impl Daemon {
             })
         };
         let location = self.store.location().clone();
-        self.work.spawn(async move {
+        self.asks.spawn(async move {
             let counted = tokio::task::spawn_blocking(count).await;
             let counted = counted.unwrap_or(Err(StoreError::Closed));
             or_failed(counted, &location)
@@ -124,13 +127,14 @@ async fn not_admitted_now(
     }
     let refusal = tools.door.names().admit_host(host.clone()).err()?;
     tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
-    // A parked host has no due time, whatever it is given back with; one that could not be parked is tried again.
+    // A parked host has no due time, whatever it is given back with; one that could not be parked is tried again within
+    // the hour.
     if let Err(error) = tools.writer.park(&host, now).await {
         tracing::error!(%host, %error, "it could not be parked");
     }
     Some(NotAdmitted {
         host,
-        due: Some(now),
+        due: None,
         why: "its name is no longer admitted".to_owned(),
     })
 }

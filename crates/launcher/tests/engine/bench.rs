@@ -219,7 +219,7 @@ impl Bench {
         egress: PathBuf,
     ) -> Running {
         let launcher = Launcher::new(settings, BollardEngine::new(socket));
-        let door = egress.with_extension("sock");
+        let door = egress.with_extension("launcher");
         let listener = tokio::net::UnixListener::bind(&door).unwrap();
         let client = LauncherClient::socket(door);
         let shutdown = CancellationToken::new();

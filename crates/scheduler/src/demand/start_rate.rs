@@ -58,7 +58,7 @@ pub struct StartRate {
     least: f64,
     /// What the load needs.
     needed: f64,
-    /// What the gateway's dials have sustainable.
+    /// Starts per second that the gateway's dials have sustained.
     sustainable: f64,
     /// When that was last lowered.
     lowered: Option<Timestamp>,

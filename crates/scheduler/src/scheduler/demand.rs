@@ -153,19 +153,36 @@ impl Scheduler {
             self.release(host, wait, Released::NotAdmitted(why));
         }
         for taken in hosts {
-            self.start(taken, Trigger::Scheduled, now);
+            self.start_unless_stopped(taken, Trigger::Scheduled, now);
         }
     }
 
     pub(super) fn taken_one(&mut self, taken: Taken, trigger: Trigger, now: Timestamp) {
-        if let Trigger::Canary(wish) = trigger {
+        if let Trigger::Canary(wish) = trigger
+            && !self.outage.is_on()
+        {
             self.report(Notice::CanaryAsked {
                 host: taken.record.host.clone(),
                 family: wish.family,
                 waiting: self.doubts.waiting(),
             });
         }
-        self.start(taken, trigger, now);
+        self.start_unless_stopped(taken, trigger, now);
+    }
+
+    /// Its owner may have opted out, or an outage have begun, while the store took it.
+    fn start_unless_stopped(&mut self, taken: Taken, trigger: Trigger, now: Timestamp) {
+        let host = taken.record.host.clone();
+        let why = if self.opted_out.iter().any(|(other, _)| *other == host) {
+            Released::OptedOut
+        } else if let Some((what, _since)) = self.outage() {
+            Released::Fault(what)
+        } else {
+            self.start(taken, trigger, now);
+            return;
+        };
+        self.in_flight.insert(host.clone(), None);
+        self.release(host, Wait::Soon, why);
     }
 
     pub(super) fn ask_canary(&mut self, wish: Wish, left: usize) {

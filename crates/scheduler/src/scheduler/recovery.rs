@@ -34,12 +34,16 @@ impl Scheduler {
                 if let Some(lasted) = self.outage.parts_work(now) {
                     self.report(Notice::OutageOver { lasted });
                 }
-                for host in std::mem::take(&mut self.unwritten) {
-                    self.release(host, Wait::Soon, Released::StoreFailed);
-                }
+                self.release_unwritten();
                 self.demand.count_now();
             }
-            Ok(()) => {}
+            Ok(()) => self.release_unwritten(),
+        }
+    }
+
+    fn release_unwritten(&mut self) {
+        for host in std::mem::take(&mut self.unwritten) {
+            self.release(host, Wait::Soon, Released::StoreFailed);
         }
     }
 
@@ -49,6 +53,9 @@ impl Scheduler {
                 self.in_flight.remove(&host);
                 if let Some(lasted) = self.outage.works(now) {
                     self.report(Notice::OutageOver { lasted });
+                }
+                if !self.outage.is_on() {
+                    self.release_unwritten();
                 }
             }
             WriteOutcome::Released => {

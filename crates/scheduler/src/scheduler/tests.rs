@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use census::class::PerClass;
 use protocol::egress::{Deferral, Family, Wish};
+use protocol::order::AskPeers;
 use protocol::{DeadReason, Private};
 
 use super::*;
@@ -503,6 +504,81 @@ fn an_owner_who_opts_out_ends_the_check_and_the_list_that_is_being_made_is_follo
     });
     let (extent, force) = (Extent::Full, Force::No);
     assert!(commands.contains(&Command::Publish { extent, force }));
+}
+
+/// The store takes a host in one transaction and opts it out in the next: its answers may come in the other order (I7).
+#[test]
+fn a_host_whose_owner_opted_out_while_it_was_taken_is_not_checked() {
+    let mut rig = Rig::new();
+    rig.on(Event::OptedOut { host: host(1) });
+    let taken = || Taken {
+        record: Box::new(Record::discovered(host(1), START, START)),
+        class: Class::New,
+        faults: 0,
+    };
+    rig.on(Event::Taken {
+        hosts: vec![taken()],
+        not_admitted: Vec::new(),
+    });
+    assert_eq!(rig.releases(), [(&host(1), &Released::OptedOut)]);
+    assert!(!rig.commands.iter().any(|c| matches!(c, Command::Start(_))));
+    // The owner may take it back.
+    rig.pass(TAKE_MAX);
+    rig.tick();
+    rig.taken(1, 0);
+}
+
+#[test]
+fn a_host_that_was_taken_when_an_outage_began_is_given_back() {
+    let mut rig = Rig::new();
+    let what = "the disk is full".to_owned();
+    rig.on(Event::PartFailed { what: what.clone() });
+    rig.on(Event::Taken {
+        hosts: vec![Taken {
+            record: Box::new(Record::discovered(host(1), START, START)),
+            class: Class::New,
+            faults: 0,
+        }],
+        not_admitted: Vec::new(),
+    });
+    assert_eq!(rig.releases(), [(&host(1), &Released::Fault(what))]);
+}
+
+/// A part that is found broken each second must not put off the look whether it works again.
+#[test]
+fn a_part_that_goes_on_failing_is_asked_again_within_seconds() {
+    let mut rig = Rig::new();
+    let asked = (0..3).any(|_| {
+        let what = "the database is away".to_owned();
+        rig.on(Event::PartFailed { what });
+        rig.tick().contains(&Command::AskParts)
+    });
+    assert!(asked);
+}
+
+#[test]
+fn a_canary_is_asked_for_what_is_needed_and_for_its_peers_once_a_day() {
+    let mut rig = Rig::with(vec![host(100)]);
+    let needed = Wish {
+        family: Some(Family::V6),
+        fresh: true,
+    };
+    let start = |rig: &mut Rig| {
+        let taken = Taken {
+            record: Box::new(Record::discovered(host(100), START, START)),
+            class: Class::Living,
+            faults: 0,
+        };
+        let trigger = Trigger::Canary(needed);
+        let commands = rig.on(Event::TakenOne { taken, trigger });
+        let start = commands.iter().find_map(|command| match command {
+            Command::Start(start) => Some((start.wish, start.peers)),
+            _ => None,
+        });
+        start.unwrap()
+    };
+    assert_eq!(start(&mut rig), (needed, AskPeers::Ask));
+    assert_eq!(start(&mut rig), (needed, AskPeers::Skip));
 }
 
 #[test]

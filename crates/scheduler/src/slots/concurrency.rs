@@ -1,6 +1,6 @@
 //! How many containers may run at once: found by what the engine does.
 //!
-//! In: how long starts took, failures of the engine, strain of the machine, and the time. Out: a number between two bounds. Refused: to follow a single
+//! In: how long starts took, failures of the engine, pressure on the machine, and the time. Out: a number between two bounds. Refused: to follow a single
 //! sample. Pure: the time is handed in.
 //!
 //! Additive increase, multiplicative decrease, as congestion is avoided on networks: who finds the engine well asks a little more of it, who finds it
@@ -102,11 +102,11 @@ pub struct Concurrency {
     allowed: u32,
     usual: [Option<Duration>; DOUBLINGS],
     window: Vec<Sample>,
-    /// Starts that were asked for before this belong to a former concurrency.
+    /// Starts that were asked for before this belong to a former limit.
     since: Timestamp,
     /// No growth before this.
     stays_until: Timestamp,
-    /// No decrease for strain before this.
+    /// No decrease for pressure before this.
     eased_until: Timestamp,
 }
 

@@ -84,10 +84,20 @@ pub(crate) fn take_due(
         taken: Vec::new(),
         left: TAKE_MAX,
     };
-    for class in Class::ALL {
-        taking.of_class(class, *wanted.of(class))?;
+    let mut missing = wanted;
+    // The first time most of those that are looked at are taken.
+    let mut portion_min = 0;
+    loop {
+        let mut found = 0;
+        for class in Class::ALL {
+            found += taking.of_class(class, missing.of_mut(class), portion_min)?;
+        }
+        let is_over = missing.sum() == 0 || taking.left == 0 || taking.jitters.peek().is_none();
+        if found == 0 || is_over {
+            return Ok(taking.taken);
+        }
+        portion_min = PORTION_AGAIN;
     }
-    Ok(taking.taken)
 }
 
 /// How many of each class are due, counted up to `most`.
@@ -117,34 +127,33 @@ struct Taking<'c, J: Iterator> {
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
-    /// Takes up to `wanted` of a class.
-    fn of_class(&mut self, class: Class, wanted: u32) -> Result<(), StoreError> {
-        let mut missing = wanted;
-        // The first time most of those that are looked at are taken.
-        let mut portion = wanted;
-        while missing > 0 && self.left > 0 {
-            let rows = self.look(class, portion.min(self.left))?;
-            let found = rows.len();
-            for row in rows {
-                if missing == 0 {
-                    break;
-                }
-                self.left = self.left.saturating_sub(1);
-                match row {
-                    Ok(row) => missing = missing.saturating_sub(u32::from(self.take(row)?)),
-                    // One such row at the head of the queue would otherwise stop the census.
-                    Err(StoreError::BadRow { id, column }) => {
-                        mend::park_bad_row(self.connection, id, column, self.now)?;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if found == 0 || self.jitters.peek().is_none() {
+    /// Takes hosts of a class until none is `missing`, of those found in one look. Gives how many it found.
+    fn of_class(
+        &mut self,
+        class: Class,
+        missing: &mut u32,
+        portion_min: u32,
+    ) -> Result<usize, StoreError> {
+        if *missing == 0 || self.left == 0 {
+            return Ok(0);
+        }
+        let rows = self.look(class, (*missing).max(portion_min).min(self.left))?;
+        let found = rows.len();
+        for row in rows {
+            if *missing == 0 {
                 break;
             }
-            portion = missing.max(PORTION_AGAIN);
+            self.left = self.left.saturating_sub(1);
+            match row {
+                Ok(row) => *missing = missing.saturating_sub(u32::from(self.take(row)?)),
+                // One such row at the head of the queue would otherwise stop the census.
+                Err(StoreError::BadRow { id, column }) => {
+                    mend::park_bad_row(self.connection, id, column, self.now)?;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        Ok(found)
     }
 
     fn look(

@@ -117,7 +117,10 @@ impl Shell {
         match step {
             Step::Pass(ms) => {
                 self.now = self.now.plus(Duration::from_millis(ms));
-                self.on(Event::Tick)
+                self.on(Event::Tick)?;
+                let wakes_at = self.scheduler.wakes_at(self.now);
+                prop_assert!(wakes_at > self.now, "a shell would spin");
+                Ok(())
             }
             Step::Answer(count) => self.answer(count),
             Step::Open(which) => match self.nth(which) {
