@@ -220,6 +220,8 @@ impl Bench {
     ) -> Running {
         let launcher = Launcher::new(settings, BollardEngine::new(socket));
         let door = egress.with_extension("launcher");
+        // A launcher that was started before under this name has left its own.
+        std::fs::remove_file(&door).ok();
         let listener = tokio::net::UnixListener::bind(&door).unwrap();
         let client = LauncherClient::socket(door);
         let shutdown = CancellationToken::new();
