@@ -43,7 +43,7 @@ use slot_desk::SlotDesk;
 
 pub use orders::{ORDERS_MAX, Order};
 pub use snapshot::{Live, LiveState, Pace};
-pub use take::read_load;
+pub use take::{read_demand, read_load};
 
 /// The loop looks around at least this often: at the machine, the clock, the database's file, and what has waited too long.
 const TICK: Duration = Duration::from_secs(1);

@@ -23,22 +23,7 @@ impl Daemon {
         let count = move || -> Result<Event, StoreError> {
             // One count at a time; one that panicked left nothing half done.
             let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let load = if with_load {
-                Some(read_load(&reader, now, calendar)?)
-            } else {
-                None
-            };
-            let waiting = reader.due_by_class(now, most)?;
-            let next_due = if waiting.sum() == 0 {
-                reader.next_due()?
-            } else {
-                None
-            };
-            Ok(Event::Demand {
-                waiting,
-                next_due,
-                load,
-            })
+            read_demand(&reader, now, most, with_load, calendar)
         };
         let location = self.store.location().clone();
         self.asks.spawn(async move {
@@ -74,6 +59,35 @@ fn or_failed(event: Result<Event, StoreError>, location: &Location) -> anyhow::R
     event.or_else(|error| {
         let what = store_trouble(error, location)?;
         Ok(Event::StoreFailed { what })
+    })
+}
+
+/// Counts due hosts, and measures the load if asked to: the answer to [`scheduler::Command::CountDue`]. Blocks.
+///
+/// # Errors
+/// A fault of ours.
+pub fn read_demand(
+    reader: &Reader,
+    now: Timestamp,
+    most: u32,
+    with_load: bool,
+    calendar: Calendar,
+) -> Result<Event, StoreError> {
+    let load = if with_load {
+        Some(read_load(reader, now, calendar)?)
+    } else {
+        None
+    };
+    let waiting = reader.due_by_class(now, most)?;
+    let next_due = if waiting.sum() == 0 {
+        reader.next_due()?
+    } else {
+        None
+    };
+    Ok(Event::Demand {
+        waiting,
+        next_due,
+        load,
     })
 }
 

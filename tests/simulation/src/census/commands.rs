@@ -2,7 +2,7 @@
 
 use census::class::PerClass;
 use census::time::Timestamp;
-use orchestrator::daemon::read_load;
+use orchestrator::daemon::read_demand;
 use scheduler::Event;
 use scheduler::command::{CanaryTurn, Command, Notice, Released};
 use scheduler::event::{SlotHolder, Trigger};
@@ -82,23 +82,9 @@ impl Census {
     }
 
     fn count_due(&mut self, most: u32, with_load: bool, now: Timestamp) -> Result<(), Failure> {
-        let reader = &self.stage.reader;
-        let load = if with_load {
-            Some(read_load(reader, now, self.stage.tools.calendar)?)
-        } else {
-            None
-        };
-        let waiting = reader.due_by_class(now, most)?;
-        let next_due = if waiting.sum() == 0 {
-            reader.next_due()?
-        } else {
-            None
-        };
-        self.events.push_back(Event::Demand {
-            waiting,
-            next_due,
-            load,
-        });
+        let calendar = self.stage.tools.calendar;
+        let demand = read_demand(&self.stage.reader, now, most, with_load, calendar)?;
+        self.events.push_back(demand);
         Ok(())
     }
 
