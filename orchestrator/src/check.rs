@@ -130,7 +130,8 @@ pub async fn run(check: &Check, tools: &Tools) -> Result<CheckOutcome, Fault> {
     Ok(outcome(verdict, witness))
 }
 
-/// A container's verdict, with what it shows to work and what must be shown to work before it counts.
+/// A container's verdict, with what it shows to work and what must be shown to work before it
+/// counts.
 fn outcome(verdict: Verdict, witness: Witness) -> CheckOutcome {
     let alive = matches!(verdict, Verdict::Alive { .. });
     let doubt = Doubt {
@@ -148,7 +149,8 @@ fn outcome(verdict: Verdict, witness: Witness) -> CheckOutcome {
     }
 }
 
-/// Whether it is due to the host itself that it was not opened, and not to our paces or our network.
+/// Whether it is due to the host itself that it was not opened, and not to our paces or our
+/// network.
 fn is_about_host(outcome: &CheckOutcome) -> bool {
     match outcome {
         CheckOutcome::Verdict { .. }

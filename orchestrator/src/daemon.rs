@@ -1,7 +1,8 @@
-//! The shell around the scheduler: everything that can wake the daemon becomes an [`Event`], and each [`scheduler::Command`] becomes
-//! work.
+//! The shell around the scheduler: everything that can wake the daemon becomes an [`Event`], and
+//! each [`scheduler::Command`] becomes work.
 //!
-//! All that takes time runs in a task and ends in an event, so the loop never waits for a disk, a socket or a container.
+//! All that takes time runs in a task and ends in an event, so the loop never waits for a disk, a
+//! socket or a container.
 
 mod carry_out;
 mod check;
@@ -45,11 +46,12 @@ pub use orders::{ORDERS_MAX, Order};
 pub use snapshot::{Live, LiveState, Pace};
 pub use take::{read_demand, read_load};
 
-/// The loop looks around at least this often: at the machine, the clock, the database's file, and what has waited too long.
+/// The loop looks around at least this often: at the machine, the clock, the database's file, and
+/// what has waited too long.
 const TICK: Duration = Duration::from_secs(1);
 
-/// When no host is due, they are counted again after this: candidates come in while checks run, and some of them are due at
-/// once.
+/// When no host is due, they are counted again after this: candidates come in while checks run, and
+/// some of them are due at once.
 const COUNT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Where the kernel describes the machine, in a container too.
@@ -86,7 +88,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Continues where the last run ended: what it left in flight is due again, the seeds are known, stale files are gone.
+    /// Continues where the last run ended: what it left in flight is due again, the seeds are
+    /// known, stale files are gone.
     ///
     /// # Errors
     /// When the store or the public directory can't be used.
@@ -158,7 +161,8 @@ impl Daemon {
     /// Runs until `shutdown`.
     ///
     /// # Errors
-    /// When the store is closed or its file replaced, and when a task panics: the daemon can't go on without.
+    /// When the store is closed or its file replaced, and when a task panics: the daemon can't go
+    /// on without.
     pub async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         self.handle(Event::Tick);
         while let Some(wake) = self.wake(&shutdown).await? {
@@ -192,7 +196,8 @@ impl Daemon {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(None),
-                // Before all that comes in a steady stream: a busy census must still publish and obey.
+                // Before all that comes in a steady stream: a busy census must still publish and
+                // obey.
                 _ = self.ticker.tick() => return Ok(Some(Wake::Tick)),
                 Some(order) = self.orders.recv() => return Ok(Some(Wake::Order(order))),
                 Some(done) = self.publishing.next() => return Ok(Some(Wake::Published(done))),
@@ -244,7 +249,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Ends all checks and gives their hosts back. Dropping a check ends its container and its egress.
+    /// Ends all checks and gives their hosts back. Dropping a check ends its container and its
+    /// egress.
     async fn release_all(&mut self) {
         tracing::info!(
             in_flight = self.scheduler.in_flight().count(),

@@ -1,6 +1,7 @@
 //! How hard the machine is pressed: memory, load, and what the kernel says of both.
 //!
-//! In: `/proc`, which shows the whole machine in a container too. Out: a [`Pressure`]. Refused: nothing; what can't be read says nothing.
+//! In: `/proc`, which shows the whole machine in a container too. Out: a [`Pressure`]. Refused:
+//! nothing; what can't be read says nothing.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! How checks and readings that run in tasks of their own ask the loop for a slot among the containers.
+//! How checks and readings that run in tasks of their own ask the loop for a slot among the
+//! containers.
 
 use scheduler::event::{CheckNumber, SlotDemand};
 use tokio::sync::{mpsc, oneshot};
@@ -56,7 +57,8 @@ impl SlotQueue {
         (Self(sender), receiver)
     }
 
-    /// For a process without a loop, which runs one check: each that asks has a slot. Runs until all clones are dropped.
+    /// For a process without a loop, which runs one check: each that asks has a slot. Runs until
+    /// all clones are dropped.
     pub fn unlimited() -> Self {
         let (queue, mut signals) = Self::new();
         tokio::spawn(async move {
@@ -112,7 +114,7 @@ impl SlotQueue {
     }
 
     async fn send(&self, signal: Signal) {
-        // The loop is gone when the process ends: whoever waits then is ended too.
+        // The loop is gone when the process ends, and the tasks that wait end with it.
         self.0.send(signal).await.ok();
     }
 }

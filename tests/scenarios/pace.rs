@@ -1,6 +1,7 @@
 //! Invariant I8 over real processes: a crowd of names at one address costs it no more than its pace, and all of them are checked in the end.
 //!
-//! Ten thousand names at the real settings take more than a day: `tests/simulation/tests/crowds/paces.rs` tells that in fake time.
+//! Ten thousand names at the real settings take more than a day:
+//! `tests/simulation/tests/crowds/paces.rs` tells that in fake time.
 
 use std::time::Duration;
 

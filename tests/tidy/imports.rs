@@ -93,7 +93,8 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
-    // Measures the whole path against the engine's bare API, the store against plain SQL, and publishing.
+    // Measures the whole path against the engine's bare API, the store against plain SQL, and
+    // publishing.
     (
         "bench",
         &[

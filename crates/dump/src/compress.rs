@@ -1,7 +1,7 @@
 //! Compressed companions, and what a reader needs to know that it got a file whole: its size and its SHA-256.
 //!
-//! A companion is the file gzipped (RFC 1952). Memory doesn't grow with the file, and equal bytes give equal bytes: no header
-//! holds a time or a system.
+//! A companion is the file gzipped (RFC 1952). Memory doesn't grow with the file, and equal bytes
+//! give equal bytes: no header holds a time or a system.
 
 use std::io::{self, BufWriter, Read, Write};
 

@@ -189,7 +189,8 @@ mod tests {
         }
     }
 
-    /// Files of which the n-th has n times as many lines, and so little room for the companion of one of them.
+    /// Files of which the n-th has n times as many lines, and so little room for the companion of
+    /// one of them.
     fn jobs(lines: u32, room: impl Fn(u32) -> usize) -> Vec<Job<io::Cursor<Vec<u8>>, Small>> {
         let job = |number: u32| {
             let text: String = (0..number * lines)

@@ -98,7 +98,7 @@ impl LauncherClient {
         }
     }
 
-    /// A launcher in this process, whose [`crate::Launcher::keep`] runs in a task of its own.
+    /// A launcher in this process. The caller runs its [`crate::Launcher::keep`] in a separate task.
     #[cfg(test)]
     pub(crate) fn in_memory<E: crate::Engine>(launcher: &crate::Launcher<E>) -> Self {
         let launcher = launcher.clone();

@@ -1,7 +1,8 @@
 //! The launcher's door: the server of [`crate::wire`].
 //!
-//! In: connections of the orchestrator, over a Unix socket, each with one request. Out: frames or one line. Refused: request
-//! lines that are long, late or not understood, a check that runs already, and more checks than there are places.
+//! In: connections of the orchestrator, over a Unix socket, each with one request. Out: frames or
+//! one line. Refused: request lines that are long, late or not understood, a check that runs
+//! already, and more checks than there are places.
 
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};

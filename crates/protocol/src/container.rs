@@ -1,5 +1,5 @@
-//! Words of the launcher that the orchestrator decides by: how a container ended, and why one could not be run. The wire
-//! that carries them is the launcher's `wire` module.
+//! Words of the launcher that the orchestrator decides by: how a container ended, and why one could
+//! not be run. The wire that carries them is the launcher's `wire` module.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,8 @@ pub struct LaunchFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The engine does not answer, or refuses what every check needs (the egress volume, the probe): nothing can run; the launcher keeps trying.
+    /// The engine does not answer, or refuses what every check needs (the egress volume, the
+    /// probe): nothing can run; the launcher keeps trying.
     EngineDown,
     /// The engine answered this launch with an error.
     EngineError,

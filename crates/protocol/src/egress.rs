@@ -1,5 +1,6 @@
-//! Words of the gateway that the orchestrator decides by: what a check asks of its way out, why it has to wait, and what
-//! the gateway saw of it. The wire that carries them is the gateway's `control` module.
+//! Words of the gateway that the orchestrator decides by: what a check asks of its way out, why it
+//! has to wait, and what the gateway saw of it. The wire that carries them is the gateway's
+//! `control` module.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest wait for which the gateway promises a turn: a daily interval, before the lab's division (design §6). A farm with
-/// more names than fit in a day has its last ones ask again.
+/// Longest wait for which the gateway promises a turn: a daily interval, before the lab's division
+/// (design §6). A farm with more names than fit in a day has its last ones ask again.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
 /// An address family.
@@ -32,11 +33,13 @@ impl Family {
     }
 }
 
-/// What a way should show to work, where the host allows it. It changes nothing of the paces nor of which addresses are dialled at all.
+/// What a way should show to work, where the host allows it. It changes nothing of the paces nor of
+/// which addresses are dialled at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wish {
-    /// The family that is dialled first. The other follows when it fails, so that no host is judged by the wish.
+    /// The family that is dialled first. The other follows when it fails, so that no host is judged
+    /// by the wish.
     pub family: Option<Family>,
     /// The name is looked up in DNS, whatever is remembered of it.
     pub fresh: bool,
@@ -65,7 +68,8 @@ pub enum Deferral {
     Dns,
     /// All its addresses are of a family that we don't have.
     NoFamily,
-    /// More checks are open than the setting allows, or more texts are asked for than the gateway's pace for texts does.
+    /// More checks are open than the setting allows, or more texts are asked for than the gateway's
+    /// pace for texts does.
     Full,
 }
 
@@ -87,7 +91,8 @@ impl fmt::Display for Deferral {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Connections that the checker made and that reached the host, the one dialled at `open` included once it was used.
+    /// Connections that the checker made and that reached the host, the one dialled at `open`
+    /// included once it was used.
     pub connections: u32,
     /// Bytes to the host.
     pub bytes_up: u64,

@@ -14,26 +14,29 @@ use crate::blame::blackout::{NoSuccess, Over};
 use crate::event::{CheckNumber, SlotHolder, Trigger};
 use crate::publication::{Extent, Force};
 
-/// Hosts that were deferred for the same reason come back spread over at least this, not all at once.
+/// Hosts that were deferred for the same reason come back spread over at least this, not all at
+/// once.
 const SPREAD_MIN: Duration = Duration::from_secs(10);
 
 /// What the scheduler wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Count due hosts, of each class `most` at most. Answered by [`crate::Event::Demand`] or [`crate::Event::StoreFailed`].
+    /// Count due hosts, of each class `most` at most. Answered by [`crate::Event::Demand`] or
+    /// [`crate::Event::StoreFailed`].
     CountDue {
         /// Count no further.
         most: u32,
         /// Measure the load too.
         with_load: bool,
     },
-    /// Take due hosts, of each class as many as this at most, those first that have been due for longest. Answered by
-    /// [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
+    /// Take due hosts, of each class as many as this at most, those first that have been due for
+    /// longest. Answered by [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
     Take {
         /// Hosts by class.
         wanted: PerClass<u32>,
     },
-    /// Take this host whatever its due time. Answered by [`crate::Event::TakenOne`] or [`crate::Event::CanaryRefused`].
+    /// Take this host whatever its due time. Answered by [`crate::Event::TakenOne`] or
+    /// [`crate::Event::CanaryRefused`].
     TakeCanary(CanaryTurn),
     /// Start a check.
     Start(Start),
@@ -55,7 +58,8 @@ pub enum Command {
     },
     /// Give a host back without a verdict. Answered by [`crate::Event::Written`].
     Release(Release),
-    /// Ask gateway, launcher, engine and store whether they work. Answered by [`crate::Event::PartStatus`].
+    /// Ask gateway, launcher, engine and store whether they work. Answered by
+    /// [`crate::Event::PartStatus`].
     AskParts,
     /// Publish. Answered by [`crate::Event::Published`].
     Publish {
@@ -114,7 +118,8 @@ pub enum Wait {
     Until(Timestamp),
     /// Within the hour ([`Calendar::again_soon`]).
     Soon,
-    /// After `at_least`, and up to as much again (or ten seconds) more, but after `at_most` at the latest.
+    /// After `at_least`, and up to as much again (or ten seconds) more, but after `at_most` at the
+    /// latest.
     Spread {
         /// The least.
         at_least: Duration,

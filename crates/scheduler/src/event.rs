@@ -62,8 +62,8 @@ pub enum Event {
         /// What went wrong.
         what: String,
     },
-    /// The gateway has answered, or the name led nowhere: what the check needs now. A check that was deferred before
-    /// anything was learned about its host reports none.
+    /// The gateway has answered, or the name led nowhere: what the check needs now. A check that
+    /// was deferred before anything was learned about its host reports none.
     Opened {
         /// The check.
         check: CheckNumber,
@@ -119,7 +119,7 @@ pub enum Event {
         again: PublishAgain,
         /// The pages show the current list.
         has_pages: bool,
-        /// The ordinary pause between two lists, drawn anew.
+        /// The ordinary pause between two lists, newly drawn.
         interval: Duration,
     },
 }

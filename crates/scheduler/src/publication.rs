@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// A publication that failed is tried again after this, and so are pages alone: of a list that is out, nothing else is made
-/// again.
+/// A publication that failed is tried again after this, and so are pages alone: of a list that is
+/// out, nothing else is made again.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
 
-/// A census that has published no name yet grows fast: its first pause between lists, which doubles up to the ordinary one.
+/// A census that has published no name yet grows fast: its first pause between lists, which doubles
+/// up to the ordinary one.
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
 
 /// A list of so few names that it is made within this needs no throttle.
 const THROTTLE_AFTER: Duration = Duration::from_secs(2);
 
-/// While a list is made, fewer checks run, so that it gets a processor where they keep all of them busy: readers wait for it,
-/// and checks catch up. At most for this long: a million names take less than a minute then, and a disk that hangs must not
-/// hold up the census.
+/// While a list is made, fewer checks run, so that it gets a processor where they keep all of them
+/// busy: readers wait for it, and checks catch up. At most for this long: a million names take less
+/// than a minute then, and a disk that hangs must not hold up the census.
 const THROTTLE_FOR: Duration = Duration::from_secs(120);
 
 /// How much is published.
@@ -24,8 +25,8 @@ const THROTTLE_FOR: Duration = Duration::from_secs(120);
 pub enum Extent {
     /// The list and the pages.
     Full,
-    /// The list; the pages only if they would be another list's: not while one is held back and no host had to leave the
-    /// current one. The pages are of the current list, and recent.
+    /// The list; the pages only if they would be another list's: not while one is held back and no
+    /// host had to leave the current one. The pages are of the current list, and recent.
     ListFirst,
     /// The pages of the current list.
     Pages,
@@ -59,9 +60,11 @@ pub(crate) struct Publication {
     next: Timestamp,
     /// When pages that failed are tried again, without the list.
     pages_next: Option<Timestamp>,
-    /// Until when the pages need not be made again for a list that is held back; `None` if they are not of the current list.
+    /// Until when the pages need not be made again for a list that is held back; `None` if they are
+    /// not of the current list.
     pages_fresh_until: Option<Timestamp>,
-    /// Asked for while another was in progress, whose snapshot may be too old: starts when that one ends.
+    /// Asked for while another was in progress, whose snapshot may be too old: starts when that one
+    /// ends.
     queued: Option<Force>,
     young_pause: Option<Duration>,
     /// The ordinary pause.
@@ -69,7 +72,8 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// The first one is due at once. `published` is the number of names in the last list, if there is one.
+    /// The first one is due at once. `published` is the number of names in the last list, if there
+    /// is one.
     pub(crate) fn new(now: Timestamp, published: Option<u64>, interval: Duration) -> Self {
         let young = published.unwrap_or(0) == 0;
         Self {
@@ -153,7 +157,8 @@ impl Publication {
         (extent, force)
     }
 
-    /// The one in progress ended; gives the one that was queued. `interval` is the ordinary pause from now on.
+    /// The one in progress ended; gives the one that was queued. `interval` is the ordinary pause
+    /// from now on.
     pub(crate) fn ended(
         &mut self,
         again: PublishAgain,

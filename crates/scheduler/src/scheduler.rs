@@ -31,7 +31,8 @@ use crate::slots::{Patience, Slots, Throttle};
 
 use demand::Demand;
 
-/// A host that the store has taken is reported within this: a transaction waits for a disk and for those before it.
+/// A host that the store has taken is reported within this: a transaction waits for a disk and for
+/// those before it.
 const TAKE_MAX: Duration = Duration::from_secs(60);
 
 /// What the operator's settings and the last run say.
@@ -53,7 +54,8 @@ pub struct Settings {
     pub published: Option<u64>,
     /// The ordinary pause between two lists.
     pub publish_interval: Duration,
-    /// When no host is due, they are counted again after this at the latest: rows change without an event.
+    /// When no host is due, they are counted again after this at the latest: rows change without an
+    /// event.
     pub count_again_after: Duration,
     /// While something waits, the scheduler looks around this often.
     pub look_around_every: Duration,
@@ -308,7 +310,8 @@ impl Scheduler {
         self.quiet_since = now;
     }
 
-    /// Its owner asked to be left alone: a check of it ends at once, and no list from before that is published after.
+    /// Its owner asked to be left alone: a check of it ends at once, and no list from before that
+    /// is published after.
     fn opted_out(&mut self, host: &Host, now: Timestamp) {
         self.opted_out.push((host.clone(), now));
         if let Some(check) = self.in_flight.get_mut(host).and_then(Option::take) {

@@ -1,4 +1,5 @@
-//! Slots among the containers: as many as the engine supports, granted in the order in which they were asked for.
+//! Slots among the containers: as many as the engine supports, granted in the order in which they
+//! were asked for.
 //!
 //! When the number falls, no holder loses its slot: those that become free are not granted again.
 
@@ -12,16 +13,16 @@ use census::time::Timestamp;
 use crate::event::SlotHolder;
 use concurrency::{Bounds, Concurrency, Pressure, Started};
 
-/// Waiters per slot before holders that may be turned away are: as many as are opened for each at most. Only where many hosts
-/// accept connections whose like did not lately are there more.
+/// Waiters per slot before holders that may be turned away are: as many as are opened for each at
+/// most. Only where many hosts accept connections whose like did not lately are there more.
 const WAITING_PER_SLOT: u32 = 8;
 
-/// This part of the slots remains while checks are throttled, and one at least: where more processes of containers want to
-/// run than there are processors, other work gets a tenth of one.
+/// This part of the slots remains while checks are throttled, and one at least: where more
+/// processes of containers want to run than there are processors, other work gets a tenth of one.
 const THROTTLE_PART: u32 = 4;
 
-/// Longest wait for a slot, with the host's connection open: two slow checks in each slot before it. The gateway keeps an
-/// unused way for longer than that.
+/// Longest wait for a slot, with the host's connection open: two slow checks in each slot before
+/// it. The gateway keeps an unused way for longer than that.
 pub const SLOT_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// What a holder does when many wait.

@@ -76,7 +76,8 @@ impl Store {
         &self.location
     }
 
-    /// Finishes what has been accepted, closes the database and releases the lock. Later requests get [`StoreError::Closed`].
+    /// Finishes what has been accepted, closes the database and releases the lock. Later requests
+    /// get [`StoreError::Closed`].
     ///
     /// Blocks until the last write is on disk; dropping the store does the same.
     pub fn close(self) {
@@ -93,8 +94,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Whether the file that was opened is still where it was. An open file that was moved or removed takes writes all the
-    /// same, and nobody would find them again.
+    /// Whether the file that was opened is still where it was. An open file that was moved or
+    /// removed takes writes all the same, and nobody would find them again.
     ///
     /// # Errors
     /// [`StoreError::Away`] or [`StoreError::Replaced`].

@@ -45,12 +45,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes hosts that are due, of each class `wanted` at most, those first that have been due for longest: gives each its
-    /// ordinary next due time and marks it in flight, in one transaction.
+    /// Takes hosts that are due, of each class `wanted` at most, those first that have been due for
+    /// longest: gives each its ordinary next due time and marks it in flight, in one transaction.
     ///
-    /// Never more than there are `jitters` (one a host), or than 1000. A paced group gives no more than its pace allows: its
-    /// other hosts are put off in the same transaction. It looks at 1000 hosts at most, so more may be due when it gives fewer
-    /// than are wanted.
+    /// Never more than there are `jitters` (one a host), or than 1000. A paced group gives no more
+    /// than its pace allows: its other hosts are put off in the same transaction. It looks at 1000
+    /// hosts at most, so more may be due when it gives fewer than are wanted.
     ///
     /// # Errors
     /// A fault of ours; nothing was taken.

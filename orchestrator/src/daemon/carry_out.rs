@@ -71,7 +71,7 @@ impl Daemon {
         self.work.spawn(async move {
             let outcome = match writing.await {
                 Ok(()) => written,
-                // A row that was removed meanwhile has nothing to be written.
+                // The row was removed while the check ran: there is nothing to write.
                 Err(StoreError::Unknown { .. }) => WriteOutcome::Released,
                 Err(error) => WriteOutcome::Failed(store_trouble(error, &location)?),
             };

@@ -117,7 +117,7 @@ impl Daemon {
         });
     }
 
-    /// Logs and counts an end, and shows it to whoever watches the check.
+    /// Logs and counts an end, and shows it to the operator who watches the check.
     fn note(&self, check: &Check, ended: &Result<CheckOutcome, Fault>) {
         let (host, now) = (&check.host, self.tools.now());
         let duration = now.since(check.began);

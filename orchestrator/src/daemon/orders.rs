@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Daemon, take};
 
-/// Orders that wait at most; whoever gives one waits for its answer.
+/// Orders that wait at most. Each operator's command waits for its answer.
 pub const ORDERS_MAX: usize = 16;
 
 /// What the operator asks.

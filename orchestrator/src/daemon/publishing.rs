@@ -1,4 +1,4 @@
-//! Step 7 of 7: lists and pages are published, and whoever asked for one is answered.
+//! Step 7 of 7: lists and pages are published, and operators who asked for one get an answer.
 
 use std::time::Duration;
 
@@ -146,7 +146,8 @@ fn again(done: &Done) -> PublishAgain {
     match &done.names {
         Ok(_names) => PublishAgain::Nothing,
         Err(PublishError::Pages(_)) => PublishAgain::Pages,
-        // All that can go out without a key is out: more of the same would only make mirrors take it again.
+        // All that can go out without a key is out: more of the same would only make mirrors take
+        // it again.
         Err(PublishError::Unsigned(_)) if done.has_pages => PublishAgain::Nothing,
         Err(PublishError::Unsigned(_)) => PublishAgain::Pages,
         Err(

@@ -21,7 +21,7 @@ pub(super) struct SlotDesk {
 }
 
 impl SlotDesk {
-    /// `None` for a check that was aborted meanwhile.
+    /// `None` for a check that was aborted while its signal waited.
     pub(super) fn receive(&mut self, signal: Signal, checks: &Running) -> Option<Event> {
         Some(match signal {
             Signal::Opened { check, .. } | Signal::FirstOutput { check } if !checks.has(check) => {
@@ -51,7 +51,7 @@ impl SlotDesk {
         match holder {
             SlotHolder::Check(check) => {
                 if let Some(grant) = self.checks.remove(&check) {
-                    // A check that was aborted meanwhile holds nothing: the scheduler knows.
+                    // If the check was aborted before, it holds nothing: the scheduler knows.
                     grant.send(()).ok();
                 }
             }

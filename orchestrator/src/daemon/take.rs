@@ -62,7 +62,8 @@ fn or_failed(event: Result<Event, StoreError>, location: &Location) -> anyhow::R
     })
 }
 
-/// Counts due hosts, and measures the load if asked to: the answer to [`scheduler::Command::CountDue`]. Blocks.
+/// Counts due hosts, and measures the load if asked to: the answer to
+/// [`scheduler::Command::CountDue`]. Blocks.
 ///
 /// # Errors
 /// A fault of ours.
@@ -123,8 +124,8 @@ async fn take_due(
     })
 }
 
-/// The rules for names may have changed since this one came in: then it is parked, and never stops the daemon (design §8). A
-/// host that the operator denies is not checked.
+/// The rules for names may have changed since this one came in: then it is parked, and never stops
+/// the daemon (design §8). A host that the operator denies is not checked.
 async fn not_admitted_now(
     taken: &store::Taken,
     tools: &Tools,
@@ -141,8 +142,8 @@ async fn not_admitted_now(
     }
     let refusal = tools.door.names().admit_host(host.clone()).err()?;
     tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
-    // A parked host has no due time, whatever it is given back with; one that could not be parked is tried again within
-    // the hour.
+    // A parked host has no due time, whatever it is given back with; one that could not be parked
+    // is tried again within the hour.
     if let Err(error) = tools.writer.park(&host, now).await {
         tracing::error!(%host, %error, "it could not be parked");
     }

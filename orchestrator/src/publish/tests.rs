@@ -205,7 +205,8 @@ impl Stage {
         assert_eq!(count("data/software.json"), expect);
         let rows = dump::standing_rows(&self.public()).unwrap().unwrap();
         assert!(rows.are_those_of_the_index(&self.public()));
-        // The files that there should be, with their companions: those of the list, a day's changes, the feed, the index. Schemas; the signature, the key.
+        // The files that there should be, with their companions: those of the list, a day's
+        // changes, the feed, the index. Schemas; the signature, the key.
         let expect = 2 + (5 + 1 + 1 + 1) * 2 + 5 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);

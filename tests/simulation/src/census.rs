@@ -1,7 +1,9 @@
-//! The census over a virtual clock: the product's scheduler and store, and a shell in place of the daemon's.
+//! The census over a virtual clock: the product's scheduler and store, and a shell in place of the
+//! daemon's.
 //!
-//! It goes from one moment at which anything happens to the next, in whole seconds. Within a moment: owners opt out,
-//! containers start, checks end, the scheduler's commands are carried out, rows are written.
+//! It goes from one moment at which anything happens to the next, in whole seconds. Within a
+//! moment: owners opt out, containers start, checks end, the scheduler's commands are carried out,
+//! rows are written.
 
 mod commands;
 mod courses;
@@ -37,12 +39,12 @@ use writes::Commit;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// While failures wait or an outage lasts, the scheduler looks around this often. In the daemon it does so each second; the
-/// waits that it looks for are minutes.
+/// While failures wait or an outage lasts, the scheduler looks around this often. In the daemon it
+/// does so each second; the waits that it looks for are minutes.
 const LOOK_AROUND_EVERY: Duration = Duration::from_secs(10);
 
-/// Waiting names are tried again this often, and new hosts grouped. The daemon does the one every ten minutes and the other
-/// every few seconds.
+/// Waiting names are tried again this often, and new hosts grouped. The daemon does the one every
+/// ten minutes and the other every few seconds.
 const ROUND: Duration = Duration::from_secs(3600);
 
 /// The daemon's ordinary setting.
@@ -169,7 +171,8 @@ impl Census {
         self.settle(now).await
     }
 
-    /// Has the scheduler decide on what happened, and carries its commands out, until nothing more follows at this moment.
+    /// Has the scheduler decide on what happened, and carries its commands out, until nothing more
+    /// follows at this moment.
     async fn settle(&mut self, now: Timestamp) -> Result<(), Failure> {
         loop {
             while let Some(event) = self.events.pop_front() {

@@ -60,7 +60,8 @@ pub(super) fn unpacked(name: &str) -> Option<&str> {
     name.strip_suffix(GZIP_END)
 }
 
-/// Whether the companion of the file called `name` is there and holds its `bytes`: a crash or a disk may have left another.
+/// Whether the companion of the file called `name` is there and holds its `bytes`: a crash or a
+/// disk may have left another.
 pub(super) fn is_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
     File::open(folder.join(format!("{name}{GZIP_END}")))
         .is_ok_and(|packed| compress::holds(packed, bytes))

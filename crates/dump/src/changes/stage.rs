@@ -337,8 +337,8 @@ impl<D: Disk> Work<'_, D> {
         Ok(())
     }
 
-    /// A file that stays as it is. A crash may have left the companion of one that never took its place, with names that are
-    /// not in it.
+    /// A file that stays as it is. A crash may have left the companion of one that never took its
+    /// place, with names that are not in it.
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         if !kept::is_packed(self.folder, name, bytes) {
             self.pack(name, bytes)?;
@@ -354,7 +354,8 @@ impl<D: Disk> Work<'_, D> {
             .put(&format!("{name}{GZIP_END}"), Turn::Packed, &packed)
     }
 
-    /// Deletes companions without their file, before that file goes: while it is there, the next publication finds them.
+    /// Deletes companions without their file, before that file goes: while it is there, the next
+    /// publication finds them.
     fn drop_packed(&mut self, packed: &BTreeSet<String>) {
         let stays = |plain: &str| self.files.iter().any(|file| file.name == plain);
         let dropped = packed

@@ -14,8 +14,9 @@ use crate::disk::SystemDisk;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 
-/// Whether nobody is named in the published files in `folder` who has left, no file is older than those that are kept at `time`, and the feed and the
-/// companions are what the days' files tell. If not, [`super::stage_changes`] makes them so.
+/// Whether nobody is named in the published files in `folder` who has left, no file is older than
+/// those that are kept at `time`, and the feed and the companions are what the days' files tell. If
+/// not, [`super::stage_changes`] makes them so.
 ///
 /// # Errors
 /// What `has_left` gave.

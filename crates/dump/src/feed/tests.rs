@@ -192,9 +192,9 @@ fn a_feed_has_so_many_entries_with_so_many_names_and_no_more() {
 #[test]
 fn a_dump_that_changed_nobodys_place_is_no_news() {
     let changed = vec![Change::Changed(row("a.example", "x", "2"))];
-    let mut anew = story();
-    anew.header.since = None;
-    let atom = rendered(&[section(5, changed), section(6, Vec::new()), anew]);
+    let mut first = story();
+    first.header.since = None;
+    let atom = rendered(&[section(5, changed), section(6, Vec::new()), first]);
     let feed = parser::parse(atom.as_bytes()).unwrap();
     assert_eq!(feed.entries.len(), 0);
     assert_eq!(feed.updated.unwrap().timestamp(), 9);

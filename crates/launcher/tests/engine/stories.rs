@@ -295,7 +295,8 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     });
     let (_id, mut container) = running.launch("flood").await;
     assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Its deadline ends it while nothing reads.
+    bench.until_gone(&[&of_installation("still")]).await;
     let report = read(container).await;
     println!(
         "flood: {} bytes held back, {:?}",
@@ -304,8 +305,9 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     );
     assert_eq!(report.ended().killed, Some(Killed::Deadline));
     assert!(report.stderr.len() < 1 << 20, "back-pressure, not memory");
-    let (_id, container) = running.launch("flood").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let (_id, mut container) = running.launch("flood").await;
+    // It runs: without this there might be nothing yet to be gone.
+    assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
     bench.until_gone(&[&of_installation("still")]).await;
     drop(container);
     running.shut_down().await;

@@ -1,8 +1,9 @@
 //! Nobody lives: failures pile up and no check comes out alive, in all or over one address family; or some live, and none of them is a witness
 //! for those that fail (invariant I5).
 //!
-//! In: how checks ended. Out: what to tell the operator, once when it begins and once when it ends, with the most likely cause. It decides
-//! nothing: that none of these failures counts is [`crate::blame::doubt`]'s work. Pure: the time is handed in.
+//! In: how checks ended. Out: what to tell the operator, once when it begins and once when it ends,
+//! with the most likely cause. It decides nothing: that none of these failures counts is
+//! [`crate::blame::doubt`]'s work. Pure: the time is handed in.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,6 @@
-//! Canaries: hosts known to respond. The scheduler checks one when failures wait and no check that could confirm them has
-//! succeeded for a minute. They are other people's servers, so they are asked for little else.
+//! Canaries: hosts known to respond. The scheduler checks one when failures wait and no check that
+//! could confirm them has succeeded for a minute. They are other people's servers, so they are
+//! asked for little else.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use census::time::Timestamp;
 use protocol::Host;
 
-/// A canary is asked for its peers no more often than this, the shortest daily interval: it may be a canary every minute, and
-/// its list is long.
+/// A canary is asked for its peers no more often than this, the shortest daily interval: it may be
+/// a canary every minute, and its list is long.
 const PEERS_EVERY: Duration = Duration::from_secs(27 * 3600);
 
 /// The operator's canaries, and which is next.

@@ -10,10 +10,12 @@
 //!
 //! A witness counts only if it *began* after the failure ended: a check that was under way when the network went may still end alive.
 //!
-//! What DNS said is doubted for as long as nobody answered under the host's own certificate. A resolver that leads every name to one address,
-//! where an instance of the census happens to live, makes that one a witness against all others: so a host whose name led to an address is
-//! confirmed by hosts at *other* addresses of the same family alone. And an answer that the gateway remembered may stem from an outage that is
-//! over, so a failure over it never counts: whoever failed before is looked up anew ([`Doubts::wish_for`]).
+//! What DNS said is doubted for as long as nobody answered under the host's own certificate. A
+//! resolver that leads every name to one address, where an instance of the census happens to live,
+//! makes that one a witness against all others: so a host whose name led to an address is confirmed
+//! by hosts at *other* addresses of the same family alone. And an answer that the gateway
+//! remembered may stem from an outage that is over, so a failure over it never counts: a host
+//! that failed before is looked up again ([`Doubts::wish_for`]).
 
 mod suspects;
 mod witnessed;
@@ -121,8 +123,8 @@ struct Waiting<T> {
 }
 
 impl<T> Doubts<T> {
-    /// Nothing in doubt yet; nobody has answered since `now`. `key` hashes the names of hosts that failed once: nobody may
-    /// choose two that share one.
+    /// Nothing in doubt yet; nobody has answered since `now`. `key` hashes the names of hosts that
+    /// failed once: nobody may choose two that share one.
     pub fn new(now: Timestamp, key: RandomState) -> Self {
         Self {
             waiting: VecDeque::new(),

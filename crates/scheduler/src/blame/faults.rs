@@ -1,4 +1,5 @@
-//! Faults: what goes wrong with us. A fault never reaches `transition`; the host's record stays as it was (invariant I5).
+//! Faults: what goes wrong with us. A fault never reaches `transition`; the host's record stays as
+//! it was (invariant I5).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,29 +9,33 @@ use protocol::Host;
 
 use crate::command::Wait;
 
-/// A host is alone with its faults when fewer other hosts than this faulted lately. Rare faults of ours, from a machine short
-/// of memory for instance, hit that many within a day before they hit one host three times in a row.
+/// A host is alone with its faults when fewer other hosts than this faulted lately. Rare faults of
+/// ours, from a machine short of memory for instance, hit that many within a day before they hit
+/// one host three times in a row.
 const OTHERS_MAX: usize = 10;
 
 /// Lately: every host was checked since.
 const LATELY: Duration = Duration::from_secs(29 * 3600);
 
-/// Hosts that are remembered. Most faults meet a responding instance and need no memory. They don't in a census so small that
-/// no check succeeds for two minutes, some nine hundred instances, and as many may fault.
+/// Hosts that are remembered. Most faults meet a responding instance and need no memory. They don't
+/// in a census so small that no check succeeds for two minutes, some nine hundred instances, and as
+/// many may fault.
 const FAULTERS_MAX: usize = 1024;
 
-/// A host that alone keeps causing faults while others are checked well becomes dead at this one (design §5).
+/// A host that alone keeps causing faults while others are checked well becomes dead at this one
+/// (design §5).
 pub(crate) const FAULTS_UNTIL_DEAD: u32 = 3;
 
 /// How far a fault reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultScope {
-    /// Nothing can be checked until it is repaired: the gateway, the launcher, the engine, the store.
+    /// Nothing can be checked until it is repaired: the gateway, the launcher, the engine, the
+    /// store.
     Global,
     /// It hit this check by chance: the host is checked again, and nothing is counted.
     Transient,
-    /// The checker misbehaved, which its host may have caused. A host that alone keeps causing such faults becomes dead the
-    /// third time.
+    /// The checker misbehaved, which its host may have caused. A host that alone keeps causing such
+    /// faults becomes dead the third time.
     HostSuspected,
 }
 
@@ -68,8 +73,9 @@ pub(crate) enum Lately {
 impl Attribution {
     /// When the host is due again, at the earliest `Soon` and at the latest at its `ordinary` time.
     ///
-    /// What a host may cause brings it no check before its ordinary time. Otherwise hosts in league that fault each time would
-    /// be checked some fifty times as often as others, and few of them would make most of all checks fail.
+    /// What a host may cause brings it no check before its ordinary time. Otherwise hosts in league
+    /// that fault each time would be checked some fifty times as often as others, and few of them
+    /// would make most of all checks fail.
     pub(crate) fn due(self, ordinary: Option<Timestamp>) -> Wait {
         match self {
             Self::Us | Self::Unknown(Lately::Once) => Wait::Soon,
@@ -103,7 +109,8 @@ impl Faulters {
         }
     }
 
-    /// Whether this host is alone with its faults (design §5). If not, the fault goes round, and so is ours.
+    /// Whether this host is alone with its faults (design §5). If not, the fault goes round, and so
+    /// is ours.
     pub(crate) fn is_alone(&self, host: &Host, now: Timestamp) -> bool {
         let others = self
             .lately

@@ -17,9 +17,10 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest pause: an engine that was restarted is found again within a minute.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Checks in a row that failed on our side, without one verdict written between: then it is no chance. Half of all hosts in league are two thirds of
-/// all checks, since who faults is asked twice ([`crate::blame::faults::Attribution`]): they come to it once in some three thousand checks. What they gain is
-/// seconds, since the first verdict ends it.
+/// Checks in a row that failed on our side, without one verdict written between: then it is no
+/// chance. Half of all hosts in league are two thirds of all checks, since who faults is asked
+/// twice ([`crate::blame::faults::Attribution`]): they come to it once in some three thousand
+/// checks. What they gain is seconds, since the first verdict ends it.
 const FAULTS_IN_A_ROW_MAX: u32 = 20;
 
 /// The same on trial, where the suspicion is there already.

@@ -8,21 +8,25 @@ use protocol::egress::Deferral;
 
 use crate::command::Wait;
 
-/// Longest deferral that a host which has responded before waits for, and up to as much again. It then asks again before the
-/// turn that the gateway promised: that costs no look-up, unless it failed before.
+/// Longest deferral that a host which has responded before waits for, and up to as much again. It
+/// then asks again before the turn that the gateway promised: that costs no look-up, unless it
+/// failed before.
 ///
-/// Such a host never stands behind more than a minute of them: otherwise anyone who lists junk names below its domain, or
-/// points names at its address, would keep it waiting until it is off the list.
+/// Such a host never stands behind more than a minute of them: otherwise anyone who lists junk
+/// names below its domain, or points names at its address, would keep it waiting until it is off
+/// the list.
 const RESPONDED_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Early asks per minute that are no burden: ten a second, some milliseconds each.
 const EARLY_ASKS_MAX: u32 = 600;
 
-/// Early asks wait this many times as long at most: half an hour, against the fortnight for which a host stays listed.
+/// Early asks wait this many times as long at most: half an hour, against the fortnight for which a
+/// host stays listed.
 const STRETCH_MAX: u32 = 60;
 
-/// Hosts that ask before the turn that they were promised. Anyone who runs tens of thousands of responding names would make
-/// them ask thousands of times a second: the more ask early, the longer each of them waits.
+/// Hosts that ask before the turn that they were promised. Anyone who runs tens of thousands of
+/// responding names would make them ask thousands of times a second: the more ask early, the longer
+/// each of them waits.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyAsks {
     minute: i64,
@@ -31,8 +35,9 @@ pub(crate) struct EarlyAsks {
 }
 
 impl EarlyAsks {
-    /// How long a deferred host waits. The gateway promises turns one by one, so a host that has never responded keeps to its
-    /// promise; hosts that wait for something else come back spread out.
+    /// How long a deferred host waits. The gateway promises turns one by one, so a host that has
+    /// never responded keeps to its promise; hosts that wait for something else come back spread
+    /// out.
     pub(crate) fn wait(
         &mut self,
         record: &Record,

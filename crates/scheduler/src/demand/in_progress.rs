@@ -1,11 +1,12 @@
 //! Checks in progress by class, and how many slots among the containers they need.
 //!
-//! Most hosts of a backlog of dead hosts have no name, refuse the connection or never answer: they cost a look-up and never
-//! need a slot. If each of them counted as one, some dozens that wait for time-outs would keep all others from being opened.
-//! So a host that is still being opened counts as the part of a slot that hosts of its class have needed lately, and as a
-//! whole one once it is opened. A host of class living always counts as a whole one: nearly all of them answer. Rejected: a
-//! separate number of openings next to the slots, which half of the dead hosts, those that accept a connection, would turn
-//! into a queue that responding instances stand behind.
+//! Most hosts of a backlog of dead hosts have no name, refuse the connection or never answer: they
+//! cost a look-up and never need a slot. If each of them counted as one, some dozens that wait for
+//! time-outs would keep all others from being opened. So a host that is still being opened counts
+//! as the part of a slot that hosts of its class have needed lately, and as a whole one once it is
+//! opened. A host of class living always counts as a whole one: nearly all of them answer.
+//! Rejected: a separate number of openings next to the slots, which half of the dead hosts, those
+//! that accept a connection, would turn into a queue that responding instances stand behind.
 
 use census::class::{Class, PerClass};
 
@@ -14,12 +15,12 @@ use super::shares::Room;
 /// Parts of a slot, in which needs are counted.
 const SLOT: u32 = 1024;
 
-/// Hosts being opened per slot at most. If all of them answered at once, 64 containers would work them off within the time
-/// that a check waits for a slot.
+/// Hosts being opened per slot at most. If all of them answered at once, 64 containers would work
+/// them off within the time that a check waits for a slot.
 pub const OPENINGS_PER_SLOT: u32 = 32;
 
-/// A class's need moves by this part of the difference with each host that was opened or was not: some thirty hosts show what
-/// a class is like.
+/// A class's need moves by this part of the difference with each host that was opened or was not:
+/// some thirty hosts show what a class is like.
 const LEARNED_PART: u32 = 32;
 
 /// Whether a host that was to be opened needs a slot.

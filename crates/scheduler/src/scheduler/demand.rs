@@ -63,8 +63,9 @@ impl Demand {
         self.rate.clock_was_set(now);
     }
 
-    /// The gateway deferred a host by its paces, before it dialled: that start is owed again. Otherwise crowds of such hosts,
-    /// which ask again and again, would use up the rate of those whose turn it is.
+    /// The gateway deferred a host by its paces, before it dialled: that start is owed again.
+    /// Otherwise crowds of such hosts, which ask again and again, would use up the rate of those
+    /// whose turn it is.
     pub(super) fn was_out_of_turn(&mut self) {
         self.rate.returned();
     }
@@ -76,8 +77,8 @@ impl Demand {
 }
 
 impl Scheduler {
-    /// How many more hosts may be opened. Fewer in proportion while fewer containers are allowed: each one that is opened may
-    /// wait for a slot.
+    /// How many more hosts may be opened. Fewer in proportion while fewer containers are allowed:
+    /// each one that is opened may wait for a slot.
     pub(super) fn room(&self) -> Room {
         let (allowed, bounds) = (self.slots.allowed(), self.slots.bounds());
         let most = in_proportion(self.opens_max, allowed, bounds.most);
@@ -255,7 +256,8 @@ impl Scheduler {
     }
 }
 
-/// Of `whole`, what `part` is of `all`: no less than `part`, since the settings make `whole` no less than `all`.
+/// Of `whole`, what `part` is of `all`: no less than `part`, since the settings make `whole` no
+/// less than `all`.
 fn in_proportion(whole: u32, part: u32, all: u32) -> u32 {
     let scaled = u64::from(whole)
         .saturating_mul(u64::from(part))

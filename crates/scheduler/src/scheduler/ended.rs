@@ -14,11 +14,12 @@ use crate::command::{Command, Notice, Released, Wait};
 use crate::demand::deferral::is_pace;
 use crate::event::{CheckNumber, CheckOutcome, SlotHolder};
 
-/// A host whose failure is in doubt is checked again after this and up to twice as much: when its paces allow it, and while
-/// what was shown to work still does.
+/// A host whose failure is in doubt is checked again after this and up to twice as much: when its
+/// paces allow it, and while what was shown to work still does.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// A host that met an outage is due again after this and up to ten seconds more; nothing is taken before the outage is over.
+/// A host that met an outage is due again after this and up to ten seconds more; nothing is taken
+/// before the outage is over.
 const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
 
 impl Failure {

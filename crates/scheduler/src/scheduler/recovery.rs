@@ -10,7 +10,8 @@ use crate::blame::outage::{Begun, Seen};
 use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
-/// While checks run and none has ended for this long, the parts are asked whether they work: one that hangs reports nothing.
+/// While checks run and none has ended for this long, the parts are asked whether they work: one
+/// that hangs reports nothing.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
 impl Scheduler {
@@ -73,7 +74,8 @@ impl Scheduler {
         self.begin_outage(what, Seen::Told, now);
     }
 
-    /// A check failed on our side. One is chance; one after the other is not, though every part may report that it works.
+    /// A check failed on our side. One is chance; one after the other is not, though every part may
+    /// report that it works.
     pub(super) fn count_own_failure(&mut self, what: &str, now: Timestamp) {
         if let Some(count) = self.outage.fault() {
             let what =

@@ -506,7 +506,8 @@ fn an_owner_who_opts_out_ends_the_check_and_the_list_that_is_being_made_is_follo
     assert!(commands.contains(&Command::Publish { extent, force }));
 }
 
-/// The store takes a host in one transaction and opts it out in the next: its answers may come in the other order (I7).
+/// The store takes a host in one transaction and opts it out in the next: its answers may come in
+/// the other order (I7).
 #[test]
 fn a_host_whose_owner_opted_out_while_it_was_taken_is_not_checked() {
     let mut rig = Rig::new();

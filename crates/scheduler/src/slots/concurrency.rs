@@ -1,7 +1,7 @@
 //! How many containers may run at once: found by what the engine does.
 //!
-//! In: how long starts took, failures of the engine, pressure on the machine, and the time. Out: a number between two bounds. Refused: to follow a single
-//! sample. Pure: the time is handed in.
+//! In: how long starts took, failures of the engine, pressure on the machine, and the time. Out: a
+//! number between two bounds. Refused: to follow a single sample. Pure: the time is handed in.
 //!
 //! Additive increase, multiplicative decrease, as congestion is avoided on networks: who finds the engine well asks a little more of it, who finds it
 //! slow or failing a good deal less. A start is *slow* when it takes twice as long as is usual with as many under way: more at once take longer by

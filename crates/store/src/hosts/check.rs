@@ -66,9 +66,9 @@ pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
 pub(crate) const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
-/// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that have been due for longest.
-/// Hosts whose group has no turn for them are put off, and others of their class looked at: one sick group must not keep
-/// them waiting.
+/// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that
+/// have been due for longest. Hosts whose group has no turn for them are put off, and others of
+/// their class looked at: one sick group must not keep them waiting.
 pub(crate) fn take_due(
     connection: &Connection,
     now: Timestamp,
@@ -127,7 +127,8 @@ struct Taking<'c, J: Iterator> {
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
-    /// Takes hosts of a class until none is `missing`, of those found in one look. Gives how many it found.
+    /// Takes hosts of a class until none is `missing`, of those found in one look. Gives how many
+    /// it found.
     fn of_class(
         &mut self,
         class: Class,

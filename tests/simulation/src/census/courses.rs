@@ -18,7 +18,8 @@ use crate::network::Shows;
 use crate::run::{Failure, Sabotage};
 use crate::truth::{How, Now};
 
-/// Names that a list of peers has of new ones: a new host is named by many, and one list that has it is enough.
+/// Names that a list of peers has of new ones: a new host is named by many, and one list that has
+/// it is enough.
 const PEERS_NEW: usize = 8;
 
 impl Census {

@@ -14,8 +14,8 @@ use super::Census;
 use crate::names::Name;
 use crate::run::{Failure, Sabotage};
 
-/// Writes that are given to the store at once, so that they share a transaction: fewer than wait for it at most, so that
-/// their order is this one's.
+/// Writes that are given to the store at once, so that they share a transaction: fewer than wait
+/// for it at most, so that their order is this one's.
 const TOGETHER: usize = 128;
 
 /// A verdict to be written.
@@ -26,15 +26,15 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Whether it brings a name, which is decided on in a task of its own.
+    /// Whether it brings a name, which a separate task decides on.
     fn brings_a_name(&self) -> bool {
         matches!(self.verdict, Verdict::Moved { .. })
     }
 }
 
 impl Census {
-    /// Writes all of it. Verdicts that bring names come after the others, one by one, so that the same seed gives the same
-    /// order.
+    /// Writes all of it. Verdicts that bring names come after the others, one by one, so that the
+    /// same seed gives the same order.
     pub(super) async fn write_all(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.release_all(now).await?;
         let (alone, together): (Vec<_>, Vec<_>) = std::mem::take(&mut self.commits)

@@ -1,5 +1,6 @@
-//! A crowd of hosts in fake time: the product's scheduler and the gateway's paces, rows in memory, opens and checks that take
-//! as long as they would. For stories of days that are about paces and blame, and not about the store.
+//! A crowd of hosts in fake time: the product's scheduler and the gateway's paces, rows in memory,
+//! opens and checks that take as long as they would. For stories of days that are about paces and
+//! blame, and not about the store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::RandomState;
@@ -33,15 +34,15 @@ const OPENS_MAX: u32 = 16;
 const CHECKS_MAX: u32 = 4;
 const STARTS_PER_SECOND: u32 = 10;
 
-/// How long what takes: an answer of the gateway alone, one of DNS, a connection that nobody answers, a check of a responding
-/// instance, one that faults.
+/// How long what takes: an answer of the gateway alone, one of DNS, a connection that nobody
+/// answers, a check of a responding instance, one that faults.
 const ANSWER: Duration = Duration::from_millis(2);
 const LOOK_UP: Duration = Duration::from_millis(30);
 const DIAL_FAILED: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(2);
 
-/// A check elsewhere succeeds this often, if any does, over each family by turns: close enough that failures are confirmed at
-/// once.
+/// A check elsewhere succeeds this often, if any does, over each family by turns: close enough that
+/// failures are confirmed at once.
 const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
 
 /// How a host behaves.

@@ -1,7 +1,7 @@
 //! Crowds of names that lead to one place (invariant I8).
 //!
-//! A window of any length holds at most one visit per pace, and one: no two visits lie closer together than the pace, which
-//! is what these stories look at.
+//! A window of any length holds at most one visit per pace, and one: no two visits lie closer
+//! together than the pace, which is what these stories look at.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -92,8 +92,9 @@ fn until_all_were_visited(census: &mut Crowd, count: usize, within: Duration) ->
     firsts.max().unwrap().since(START)
 }
 
-/// Hardly a turn was left unused: so many visits took little longer than their paces. Names that were visited are due again
-/// after a day, three times while they are dead, and take turns like any other.
+/// Hardly a turn was left unused: so many visits took little longer than their paces. Names that
+/// were visited are due again after a day, three times while they are dead, and take turns like any
+/// other.
 fn assert_no_turn_was_wasted(visits: &[Timestamp], pace: Duration, last: Duration) {
     let until_last = visits.iter().filter(|visit| visit.since(START) <= last);
     let ideal = (pace * u32::try_from(until_last.count()).unwrap()).max(DAY);
@@ -151,8 +152,8 @@ fn ten_thousand_names_that_come_at_once_are_served_in_turn() {
     tell("one address at once", &census, visits, last);
     assert!(closest(visits) >= ADDRESS, "I8");
     assert_no_turn_was_wasted(visits, ADDRESS, last);
-    // The first ones are due again before the last ones had their turn.
-    // A check may start a portion (50 ms) after its turn; then the next name misses its own and draws again.
+    // The first ones are due again before the last ones had their turn. A check may start a portion
+    // (50 ms) after its turn; then the next name misses its own and draws again.
     assert!(last <= DAY * 5 / 2, "{}", hours(last));
 }
 

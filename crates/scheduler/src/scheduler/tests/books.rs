@@ -221,8 +221,8 @@ impl Shell {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: no host is lost or written twice, no slot is given twice, nothing is asked twice,
-    /// and in the end no host is in flight.
+    /// Whatever happens in whatever order: no host is lost or written twice, no slot is given
+    /// twice, nothing is asked twice, and in the end no host is in flight.
     #[test]
     fn the_books_balance(steps in prop::collection::vec(steps(), 1..300)) {
         let mut shell = Shell {
