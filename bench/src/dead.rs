@@ -24,7 +24,7 @@ use census::state::{Record, State};
 use census::time::Timestamp;
 use clap::Parser;
 use gateway::GatewayClient;
-use orchestrator::clock::{Clock as _, SystemClock};
+use orchestrator::services::clock::{Clock as _, SystemClock};
 use protocol::Host;
 use rusqlite::{Connection, OpenFlags};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use bench::data::{Data, Plot};
 use clap::{Parser, ValueEnum as _};
-use orchestrator::clock::{Clock as _, SystemClock};
+use orchestrator::services::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
 use crate::measure::{Cost, Start};

@@ -1,5 +1,10 @@
 //! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in `settle`, once the verdict is not in doubt.
 
+pub mod commit_verdict;
+pub mod egress;
+pub mod fault;
+pub mod slots;
+
 use std::time::Duration;
 
 use census::state::Verdict;
@@ -17,12 +22,12 @@ use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::egress::{Way, open};
-use crate::fault::Fault;
+use crate::check::egress::{Way, open};
+use crate::check::fault::Fault;
 use crate::lines::Lines;
-use crate::metrics::labels::Phase;
+use crate::meters::labels::Phase;
 use crate::report::{Breach, Report, conclude};
-use crate::tools::Tools;
+use crate::services::Tools;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.

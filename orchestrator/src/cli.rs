@@ -10,7 +10,6 @@ mod db;
 mod groups;
 mod key;
 mod minoru;
-mod roles;
 mod show;
 mod sources;
 mod token;
@@ -24,7 +23,8 @@ use protocol::Host;
 
 use self::token::TokenCommand;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
-use crate::control::By;
+use crate::roles;
+use crate::serve::control::By;
 
 /// Where the settings file is looked for when none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
@@ -282,10 +282,10 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
 
 async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
     match command {
-        Command::Run => Box::pin(roles::run(config)).await,
-        Command::Launcher => roles::launcher(config).await,
-        Command::Gateway => roles::gateway(config).await,
-        Command::Intake => roles::intake(config).await,
+        Command::Run => Box::pin(roles::run(config)).await.map(|()| OK),
+        Command::Launcher => roles::launcher(config).await.map(|()| OK),
+        Command::Gateway => roles::gateway(config).await.map(|()| OK),
+        Command::Intake => roles::intake(config).await.map(|()| OK),
         Command::Check { host } => ask::check(config, host).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
         Command::Import {

@@ -3,6 +3,7 @@
 //! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
 //! unknown keys, values out of bounds, names that are none.
 
+pub mod input_file;
 mod intake;
 mod room;
 mod table;
@@ -19,11 +20,11 @@ use protocol::{Host, ListFormat};
 use site::facts::Intake;
 use thiserror::Error;
 
-use crate::policy::{self, ListError, SuffixPlace};
+use crate::lists::file::SourcesError;
+use crate::lists::{self, Source};
+use crate::names::policy::{self, ListError, SuffixPlace};
 use crate::publish::Publisher;
 use crate::publish::pages::About;
-use crate::source::file::SourcesError;
-use crate::source::{self, Source};
 use scheduler::slots::concurrency::Bounds;
 
 use value::{
@@ -113,7 +114,7 @@ pub enum ConfigError {
     )]
     TwoSuffixLists {
         /// What the operator calls it.
-        source_name: source::SourceName,
+        source_name: lists::SourceName,
     },
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
@@ -281,7 +282,7 @@ impl Config {
         let data_dir = values.parse("data_dir", path)?;
         let suffix_list = SuffixPlace {
             set: values.parse("suffix_list", path_or_none)?,
-            read: data_dir.join(source::suffix_list::FILE_NAME),
+            read: data_dir.join(lists::suffix_list::FILE_NAME),
         };
         let checks = room::checks(values)?;
         let opens_max = room::opens_max(values)?;
@@ -350,7 +351,7 @@ impl Config {
         let Some(path) = &self.sources else {
             return Ok(Vec::new());
         };
-        let sources = source::file::read(path)?;
+        let sources = lists::file::read(path)?;
         let suffixes = sources
             .iter()
             .find(|source| source.format == ListFormat::Suffixes);

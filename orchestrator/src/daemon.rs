@@ -10,6 +10,7 @@ mod clock_watch;
 mod notice;
 mod orders;
 mod parts;
+mod pressure;
 mod publishing;
 mod slot_desk;
 mod snapshot;
@@ -28,13 +29,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::check::fault::Fault;
+use crate::check::slots::Signal;
 use crate::config::Config;
-use crate::fault::Fault;
-use crate::pressure;
 use crate::publish::round::Done;
 use crate::publish::signature;
-use crate::slots::Signal;
-use crate::tools::Tools;
+use crate::services::Tools;
 
 use check::Running;
 use clock_watch::ClockWatch;

@@ -1,42 +1,29 @@
-//! The trusted part of Fedicensus: one module a step of the data path, in reading order.
+//! The trusted part of Fedicensus: one folder a subject. A check's path through it:
 //!
 //! ```text
-//! due ─▶ egress ─▶ launch ─▶ lines ─▶ report ─▶ confirm ─▶ settle ─▶ publish
-//!  ①               ②          ③         ④                    ⑤ ⑥       ⑦
+//! due ─▶ egress ─▶ launch ─▶ lines ─▶ report ─▶ doubt ─▶ commit ─▶ publish
+//!  ①               ②          ③         ④                 ⑤ ⑥       ⑦
 //! ```
 //!
-//! `check` is ② to ④ on one screen; `daemon` is the loop around all of it.
+//! `daemon` runs the loop (①), `check` is ② to ④ on one screen and commits its verdict (⑤ ⑥),
+//! `publish` writes the files (⑦). ARCHITECTURE.md has the whole table.
 
+pub mod cli;
 pub mod config;
-
-pub mod clock;
-pub mod door;
-pub mod groups;
-pub mod input_file;
-pub mod open_files;
-pub mod policy;
-pub mod pressure;
-pub mod slots;
-pub mod tools;
+pub mod roles;
 
 pub mod daemon;
 
 pub mod check;
-pub mod egress;
-pub mod lines;
-pub mod report;
-
-pub mod fault;
-pub mod settle;
-
+pub mod lists;
+pub mod names;
 pub mod publish;
 
-pub mod source;
+pub mod inspect;
+pub mod serve;
 
-pub mod control;
-pub mod explain;
-pub mod intake;
-pub mod metrics;
-pub mod status;
+pub mod meters;
+pub mod services;
 
-pub mod cli;
+pub mod lines;
+pub mod report;

@@ -11,7 +11,7 @@ use census::state::Verdict;
 use protocol::container::{End, Killed};
 use protocol::egress::{Account, Budget, FailedSide};
 
-use crate::fault::Fault;
+use crate::check::fault::Fault;
 use crate::lines::LineBreach;
 
 /// What a checker said, as far as it was in order.

@@ -9,10 +9,10 @@ use census::time::Timestamp;
 use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
-use orchestrator::slots::SlotQueue;
-use orchestrator::source::report::{Outcome, Unread};
-use orchestrator::source::run::{Ended, Ways, read};
-use orchestrator::source::{Source, SourceName};
+use orchestrator::check::slots::SlotQueue;
+use orchestrator::lists::report::{Outcome, Unread};
+use orchestrator::lists::run::{Ended, Ways, read};
+use orchestrator::lists::{Source, SourceName};
 use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};
 use tests::{Options, Role, World};
 

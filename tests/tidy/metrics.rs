@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use orchestrator::metrics::Kind;
-use orchestrator::metrics::table::{ALL, markdown};
+use orchestrator::meters::Kind;
+use orchestrator::meters::table::{ALL, markdown};
 use serde_json::Value;
 
 use crate::tree::{none, read};

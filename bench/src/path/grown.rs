@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use bench::data::{Data, Plot};
 use bench::making::{self, Asked, World};
 use census::time::Timestamp;
-use orchestrator::clock::{Clock as _, SystemClock};
+use orchestrator::services::clock::{Clock as _, SystemClock};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use orchestrator::control::{self, Answer, Request};
 use orchestrator::daemon::LiveState;
+use orchestrator::serve::control::{self, Answer, Request};
 
 use crate::measure::{Cost, Start};
 use crate::processes::Processes;

@@ -14,8 +14,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::Receiver;
 
 use super::*;
-use crate::clock::{Dice, SystemClock};
-use crate::slots::{Signal, SlotQueue};
+use crate::check::slots::{Signal, SlotQueue};
+use crate::services::clock::{Dice, SystemClock};
 
 const HELLO: &[u8] = b"{\"hello\":{\"protocol\":1,\"checker\":\"0.1.0\"}}\n";
 
@@ -88,7 +88,7 @@ impl Rig {
                 gateway: GatewayClient::new(gateway),
                 launcher: LauncherClient::socket("/nonexistent"),
                 writer: store.writer(),
-                door: crate::door::tests::fresh(&store),
+                door: crate::names::gate::tests::fresh(&store),
                 clock: Arc::new(SystemClock),
                 dice: Arc::new(Dice::seeded(1)),
                 calendar: Calendar::REAL,

@@ -17,9 +17,9 @@ use protocol::limits::TEXT_BYTES_MAX;
 use self::shown::{Parsed, Shown, Wrong};
 use super::{FAILED, OK, Output, USAGE, ask, complain, say};
 use crate::config::Config;
-use crate::control::Request;
-use crate::input_file::{self, DASH};
-use crate::policy::{self, PolicyError};
+use crate::config::input_file::{self, DASH};
+use crate::names::policy::{self, PolicyError};
+use crate::serve::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Admission {

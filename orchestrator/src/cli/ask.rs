@@ -16,17 +16,17 @@ use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
+use crate::check::commit_verdict::settle;
+use crate::check::fault::Fault;
+use crate::check::slots::SlotQueue;
 use crate::check::{self, Check};
-use crate::clock::{Clock, Dice, SystemClock};
 use crate::config::Config;
-use crate::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
-use crate::door::Brought;
-use crate::fault::Fault;
+use crate::names::gate::Brought;
 use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
-use crate::settle::settle;
-use crate::slots::SlotQueue;
-use crate::tools::Tools;
+use crate::serve::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
+use crate::services::Tools;
+use crate::services::clock::{Clock, Dice, SystemClock};
 
 /// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
 const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -248,7 +248,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     let tools = Tools::new(
         config,
         store.writer(),
-        super::roles::door(config, &store).await?,
+        crate::roles::door(config, &store).await?,
         clock,
         Dice::from_os(),
         SlotQueue::unlimited(),
@@ -353,7 +353,7 @@ impl<'config> Way<'config> {
             return Ok(Self::Daemon(config));
         }
         let store = store::open(&config.database())?;
-        let door = super::roles::door(config, &store).await?;
+        let door = crate::roles::door(config, &store).await?;
         let handler = Handler::alone(store.writer(), door, Arc::new(SystemClock), config.calendar);
         Ok(Self::Alone(Box::new(store), handler))
     }

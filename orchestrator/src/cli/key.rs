@@ -5,9 +5,9 @@ use dump::Moment;
 use dump::sign::keys::{Handover, Keys};
 
 use super::{OK, say};
-use crate::clock::{self, Clock as _, SystemClock};
 use crate::config::Config;
 use crate::publish::signature;
+use crate::services::clock::{self, Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Key {

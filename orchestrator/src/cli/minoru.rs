@@ -11,9 +11,9 @@ use store::minoru::{Found, MinoruFile};
 
 use super::ask::{REFUSED_SHOWN_MAX, Way, progress, unexpected};
 use super::{FAILED, OK, say};
-use crate::clock::Dice;
 use crate::config::Config;
-use crate::control::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee, Answer, Request};
+use crate::serve::control::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee, Answer, Request};
+use crate::services::clock::Dice;
 
 /// Refused rows that are kept for being shown; a file may have millions.
 const REFUSED_KEPT_MAX: usize = 10_000;

@@ -9,15 +9,15 @@ use launcher::LauncherClient;
 use protocol::Host;
 
 use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
-use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Origin, Values, markdown};
-use crate::control::{self, Answer, Request};
 use crate::daemon::LiveState;
-use crate::explain::{
+use crate::inspect::explain::{
     Explanation, advice, bare_reason, denied, explain as explain_stored, explain_unknown,
     explain_waiting, past_in_words,
 };
-use crate::status::{self, Door};
+use crate::inspect::status::{self, Door};
+use crate::serve::control::{self, Answer, Request};
+use crate::services::clock::{Clock, SystemClock};
 
 /// The loop goes round every second; an answer of the gateway or the launcher that it waits for may take three quarters of a minute.
 const ROUND_WITHIN: Duration = Duration::from_secs(120);

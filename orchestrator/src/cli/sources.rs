@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{OK, Output, ask, say};
 use crate::config::Config;
-use crate::control::Request;
-use crate::status::SourceShown;
+use crate::inspect::status::SourceShown;
+use crate::serve::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Sources {

@@ -20,7 +20,7 @@ use token::{
 
 use self::verify::Verify;
 use super::{OK, Output, parse_host, say};
-use crate::clock::{Clock as _, SystemClock};
+use crate::services::clock::{Clock as _, SystemClock};
 
 /// How long a token is good unless told otherwise: long enough to be carried to another machine by hand.
 const EXPIRES_IN_SECONDS: u64 = 60 * 60;

@@ -9,7 +9,7 @@ use store::StoreError;
 
 use super::Daemon;
 use super::parts::store_trouble;
-use crate::settle::settle;
+use crate::check::commit_verdict::settle;
 
 impl Daemon {
     pub(super) fn carry_out(&mut self, command: Command, now: Timestamp) {

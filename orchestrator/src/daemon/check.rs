@@ -10,9 +10,9 @@ use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::Daemon;
+use crate::check::fault::Fault;
 use crate::check::{self, Check};
-use crate::fault::Fault;
-use crate::metrics::labels::EndedAs;
+use crate::meters::labels::EndedAs;
 
 /// Checks that run.
 #[derive(Debug, Default)]

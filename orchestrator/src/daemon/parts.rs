@@ -4,8 +4,8 @@ use scheduler::Event;
 use store::{Location, StoreError};
 
 use super::Daemon;
-use crate::fault::Fault;
-use crate::tools::Tools;
+use crate::check::fault::Fault;
+use crate::services::Tools;
 
 impl Daemon {
     pub(super) fn ask_parts(&mut self) {

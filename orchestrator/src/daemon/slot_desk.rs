@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::check::Running;
-use crate::slots::{Lease, Signal};
+use crate::check::slots::{Lease, Signal};
 
 /// Those that wait, and the leases of those that hold one.
 #[derive(Debug, Default)]

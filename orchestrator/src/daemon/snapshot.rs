@@ -9,8 +9,8 @@ use scheduler::Snapshot;
 use scheduler::blame::blackout::NoSuccess;
 use serde::{Deserialize, Serialize};
 
-use crate::door::Shown;
-use crate::metrics::Meters;
+use crate::meters::Meters;
+use crate::names::gate::Shown;
 
 /// The rate is taken over this long.
 const RATE_OVER: Duration = Duration::from_secs(300);

@@ -13,8 +13,8 @@ use store::{Location, Reader, StoreError};
 
 use super::Daemon;
 use super::parts::store_trouble;
-use crate::door::Brought;
-use crate::tools::Tools;
+use crate::names::gate::Brought;
+use crate::services::Tools;
 
 impl Daemon {
     pub(super) fn count_due(&mut self, most: u32, with_load: bool) {

@@ -11,7 +11,7 @@ use dump::sign::keys::{KeyError, Keys, Origin};
 use dump::{DATA_FOLDER, DumpError, INDEX_FILE, Moment, Sealed};
 use thiserror::Error;
 
-use crate::clock;
+use crate::services::clock;
 
 /// What stands in the place of a signature that could not be made.
 const UNSIGNED: &str = "untrusted comment: this index is not signed: the census's key could not be used when it was made\n";

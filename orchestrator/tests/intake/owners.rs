@@ -5,12 +5,12 @@ use std::sync::Arc;
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Texts};
 use intake::wire::{self, Census, Request};
-use orchestrator::clock::{Clock, Dice};
+use orchestrator::check::slots::SlotQueue;
 use orchestrator::config::{Config, Values};
-use orchestrator::control::Handler;
 use orchestrator::daemon::{Live, Order};
-use orchestrator::slots::SlotQueue;
-use orchestrator::tools::Tools;
+use orchestrator::serve::control::Handler;
+use orchestrator::services::Tools;
+use orchestrator::services::clock::{Clock, Dice};
 use protocol::egress::Deferral;
 use token::{Purpose, SecretKey};
 

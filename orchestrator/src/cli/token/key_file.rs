@@ -10,7 +10,7 @@ use token::SecretKey;
 use token::key_file::{FILE_BYTES_MAX, parse, render};
 use zeroize::Zeroizing;
 
-use crate::clock;
+use crate::services::clock;
 
 /// A key file is its owner's alone.
 const MODE: u32 = 0o600;

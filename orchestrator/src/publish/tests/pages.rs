@@ -9,10 +9,10 @@ use site::facts::Intake;
 use store::Decided;
 
 use super::*;
-use crate::clock::Dice;
-use crate::explain::explain;
+use crate::inspect::explain::explain;
 use crate::publish::pages::About;
 use crate::publish::round::{Done, Round};
+use crate::services::clock::Dice;
 use scheduler::publication::Extent;
 
 impl Stage {
@@ -214,7 +214,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_opted_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_group() {
     let stage = Stage::new("abcd").await;
-    let names = crate::door::tests::names();
+    let names = crate::names::gate::tests::names();
     stage.writer.group_new(names, 0).await.unwrap();
     stage.round("", Force::No).unwrap();
     let hides = Verdict::Alive {

@@ -4,7 +4,7 @@ use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Jitter, Timestamp};
 use census::transition::transition;
 use futures_util::future::join_all;
-use orchestrator::settle::settle;
+use orchestrator::check::commit_verdict::settle;
 use protocol::Host;
 use scheduler::Event;
 use scheduler::command::Release;

@@ -14,7 +14,7 @@ use census::time::{Calendar, Timestamp};
 use census::transition::transition;
 use gateway::Paces;
 use gateway::pace::{Charged, Late, Pace};
-use orchestrator::clock::Dice;
+use orchestrator::services::clock::Dice;
 use protocol::egress::{Deferral, Family};
 use protocol::{DeadReason, Host, Private};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};

@@ -1,0 +1,98 @@
+//! Steps 5 and 6 of 7: host record and verdict to `transition`, its change to the writer, never split over two transactions.
+//!
+//! In: a verdict that is not in doubt, and the record that was taken when its check began. Out: the host's row and its history, acknowledged by the
+//! store, and perhaps a candidate. While a host is in flight nothing else changes its row, save an opt-out or a hold by word of mouth: the
+//! store looks for those in the same transaction, and they stand (invariant I7).
+
+use census::state::{Record, Verdict};
+use census::transition::transition;
+use store::StoreError;
+
+use crate::services::Tools;
+
+/// Settles a verdict about the record's host.
+///
+/// # Errors
+/// When the store does not take it; the host then stays in flight until it is released.
+pub async fn settle(record: &Record, verdict: &Verdict, tools: &Tools) -> Result<(), StoreError> {
+    let now = tools.now();
+    let mut change = transition(record, verdict, now, tools.dice.jitter(), tools.calendar);
+    // Before the verdict: a crash between the two has the host asked again, and the other way round its target would be lost.
+    if let Some(target) = change.candidate.take()
+        && let Err(error) = tools.learn(vec![target.clone()], &record.host).await
+    {
+        // The verdict is worth more than the name, which comes in when somebody else names it.
+        tracing::warn!(host = %record.host, %target, %error, "its target could not be let in");
+    }
+    let settled = tools.writer.settle(change).await?;
+    if settled.overruled {
+        tracing::info!(host = %record.host, "somebody opted it out while it was checked: the verdict changed nothing");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use census::state::State;
+    use protocol::Host;
+    use store::Store;
+
+    use super::*;
+    use crate::names::gate::tests::with_rules;
+    use crate::services::tests::tools;
+
+    async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store::open(&directory.path().join("census.db")).unwrap();
+        let tools = Tools {
+            door: with_rules(&store, rules),
+            ..tools(&store, Path::new("/nonexistent"))
+        };
+        let (host, now) = (Host::parse("old.net").unwrap(), tools.now());
+        tools.writer.add_now(vec![host.clone()], now).await.unwrap();
+        let taken = tools
+            .writer
+            .take_one(&host, now, tools.dice.jitter(), tools.calendar);
+        let record = taken.await.unwrap().unwrap().record;
+        let to = Host::parse(target).unwrap();
+        settle(&record, &Verdict::Moved { to }, &tools)
+            .await
+            .unwrap();
+        (directory, store)
+    }
+
+    /// Whether the target is known; that the verdict is there.
+    async fn comes_in(rules: &str, target: &str) -> bool {
+        let (_directory, store) = moved(rules, target).await;
+        let reader = store.reader().unwrap();
+        let stored = reader
+            .record(&Host::parse("old.net").unwrap())
+            .unwrap()
+            .unwrap();
+        assert!(
+            matches!(stored.record.state, State::Moving { .. }),
+            "the verdict is lost"
+        );
+        assert!(!stored.in_flight);
+        let target = reader.record(&Host::parse(target).unwrap()).unwrap();
+        assert!(
+            target
+                .as_ref()
+                .is_none_or(|target| target.record.state == State::Discovered)
+        );
+        target.is_some()
+    }
+
+    #[tokio::test]
+    async fn a_target_comes_in_through_the_door_and_its_verdict_whatever_the_door_says() {
+        assert!(comes_in("public default 1", "new.net").await);
+        assert!(!comes_in("domain new.net 0\npublic default 1", "a.new.net").await);
+        assert!(!comes_in("", "new.net").await);
+        assert!(
+            !comes_in("public default 1", "co.uk").await,
+            "no name for the census"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! How hard the machine is pressed: memory, load, and what the kernel says of both.
+//!
+//! In: `/proc`, which shows the whole machine in a container too. Out: a [`Pressure`]. Refused:
+//! nothing; what can't be read says nothing.
+
+use std::path::Path;
+
+use scheduler::slots::concurrency::Pressure;
+
+/// Memory of a check in MiB: its limit of 64, and what the engine's processes beside it take.
+const CHECK_MIB: u64 = 80;
+
+/// The machine is tight when less is available than so many more checks take, and overloaded below the second.
+const CHECKS_LEFT: (u64, u64) = (4, 2);
+
+/// Processes that run or wait for a disk, for each processor, over a minute. Two a processor are ordinary where checks keep it busy.
+const LOAD: (f64, f64) = (4.0, 8.0);
+
+/// Percent of ten seconds in which nothing went on for want of memory: who waits for memory makes no check faster by starting another.
+const MEMORY_STALLS: (f64, f64) = (5.0, 20.0);
+
+/// Bytes of a file of `/proc` that are read at most; `stat` is the longest, with a line a processor and one of interrupts.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// What was read; nothing where it could not be.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Readings {
+    available_mib: Option<u64>,
+    load_a_processor: Option<f64>,
+    memory_stalls: Option<f64>,
+}
+
+/// Looks at the machine. A few small reads that no disk is asked for.
+pub(super) fn look(proc: &Path) -> Pressure {
+    let read = |name: &str| read(&proc.join(name)).unwrap_or_default();
+    let processors = processors(&read("stat"));
+    Readings {
+        available_mib: available_mib(&read("meminfo")),
+        load_a_processor: load(&read("loadavg"))
+            .filter(|_| processors > 0)
+            .map(|load| load / f64::from(processors)),
+        memory_stalls: stalls(&read("pressure/memory")),
+    }
+    .pressure()
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+impl Readings {
+    /// The worst of them.
+    fn pressure(self) -> Pressure {
+        let above = |value: f64, (tight, over): (f64, f64)| {
+            if value > over {
+                Pressure::Overloaded
+            } else if value > tight {
+                Pressure::High
+            } else {
+                Pressure::Low
+            }
+        };
+        let memory = self.available_mib.map(|available| {
+            if available < CHECK_MIB * CHECKS_LEFT.1 {
+                Pressure::Overloaded
+            } else if available < CHECK_MIB * CHECKS_LEFT.0 {
+                Pressure::High
+            } else {
+                Pressure::Low
+            }
+        });
+        let load = self.load_a_processor.map(|load| above(load, LOAD));
+        let stalls = self
+            .memory_stalls
+            .map(|stalls| above(stalls, MEMORY_STALLS));
+        let worst = [memory, load, stalls].into_iter().flatten().max();
+        worst.unwrap_or(Pressure::Low)
+    }
+}
+
+/// `MemAvailable` of `meminfo`, which is in KiB.
+fn available_mib(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// The first number of `loadavg`: over a minute.
+fn load(loadavg: &str) -> Option<f64> {
+    loadavg.split_whitespace().next()?.parse().ok()
+}
+
+/// Lines `cpu0`, `cpu1` … of `stat`: the whole machine's, however few of them a container may use, since its load is the whole machine's too.
+fn processors(stat: &str) -> u32 {
+    let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
+    let processors = lines.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    u32::try_from(processors.count()).unwrap_or(u32::MAX)
+}
+
+/// `avg10` of the line `full` of `pressure/memory`.
+fn stalls(pressure: &str) -> Option<f64> {
+    let line = pressure
+        .lines()
+        .find_map(|line| line.strip_prefix("full "))?;
+    let average = line
+        .split_whitespace()
+        .find_map(|part| part.strip_prefix("avg10="))?;
+    average.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       24689764 kB\nMemFree:        11690000 kB\nMemAvailable:    AVAILABLE kB\nBuffers:          1 kB\n";
+    const STAT: &str =
+        "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5 6\nctxt 99\nprocesses 7\nprocs_running 2\n";
+    const PRESSURE: &str = "some avg10=90.00 avg60=1.00 avg300=0.10 total=5\nfull avg10=STALLS avg60=0.00 avg300=0.00 total=3\n";
+
+    #[track_caller]
+    fn check(available_mib: u64, load: &str, stalls: &str, expect: Pressure) {
+        let proc = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(proc.path().join(name), text).unwrap();
+        std::fs::create_dir(proc.path().join("pressure")).unwrap();
+        let available = (available_mib * 1024).to_string();
+        write("meminfo", &MEMINFO.replace("AVAILABLE", &available));
+        write("stat", STAT);
+        write("loadavg", &format!("{load} 9.00 9.00 2/155 9999\n"));
+        write("pressure/memory", &PRESSURE.replace("STALLS", stalls));
+        assert_eq!(look(proc.path()), expect);
+    }
+
+    #[test]
+    fn memory_load_and_stalls_press_each_by_itself() {
+        check(8000, "1.50", "0.00", Pressure::Low);
+        check(319, "1.50", "0.00", Pressure::High);
+        check(159, "1.50", "0.00", Pressure::Overloaded);
+        // Two processors.
+        check(8000, "8.01", "0.00", Pressure::High);
+        check(8000, "16.01", "0.00", Pressure::Overloaded);
+        check(8000, "1.50", "5.01", Pressure::High);
+        check(8000, "1.50", "20.01", Pressure::Overloaded);
+        check(319, "16.01", "0.00", Pressure::Overloaded);
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_understood_presses_nobody() {
+        let proc = tempfile::tempdir().unwrap();
+        assert_eq!(look(proc.path()), Pressure::Low);
+        for name in ["meminfo", "stat", "loadavg"] {
+            std::fs::write(proc.path().join(name), "MemAvailable: many\ncpu?\n\u{0}").unwrap();
+        }
+        assert_eq!(look(proc.path()), Pressure::Low);
+        // A load without the number of processors says nothing.
+        std::fs::write(proc.path().join("loadavg"), "99.00 1 1").unwrap();
+        assert_eq!(look(proc.path()), Pressure::Low);
+    }
+}

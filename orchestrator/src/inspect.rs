@@ -1,0 +1,4 @@
+//! Text for an operator who asks how the census or one host is doing.
+
+pub mod explain;
+pub mod status;

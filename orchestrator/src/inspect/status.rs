@@ -1,0 +1,420 @@
+//! What `status` shows: the census, the daemon, its doors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use census::source::Memory;
+use census::time::Timestamp;
+use protocol::egress::Family;
+use serde::{Deserialize, Serialize};
+use store::{Reader, StoreError};
+
+use crate::daemon::{LiveState, Pace};
+use crate::inspect::explain::rfc3339;
+use crate::lists::keep::pause_words;
+use crate::names::gate::TEST_DOMAIN_WARNING;
+
+/// The whole answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Status {
+    /// Version of this program.
+    pub version: String,
+    /// Hosts by state, all states.
+    pub hosts: BTreeMap<String, u64>,
+    /// All hosts.
+    pub hosts_total: u64,
+    /// Of them, those that ask to be left out.
+    pub hidden: u64,
+    /// Hosts that are due now.
+    pub due: u64,
+    /// Hosts marked in flight.
+    pub in_flight: u64,
+    /// Groups that are over the threshold and that nobody has looked at.
+    #[serde(default)]
+    pub groups_held: u64,
+    /// Their hosts that are held back.
+    #[serde(default)]
+    pub hosts_held_back: u64,
+    /// Groups that the operator denies.
+    #[serde(default)]
+    pub groups_denied: u64,
+    /// Public lists that were ever asked for.
+    #[serde(default)]
+    pub sources: Vec<SourceShown>,
+    /// The last dump: when (RFC 3339) and how many names.
+    pub last_dump: Option<(String, u64)>,
+    /// The daemon, when it runs.
+    pub daemon: Option<LiveState>,
+    /// The gateway: its state, or why not.
+    pub gateway: Option<Door<gateway::control::Status>>,
+    /// The launcher: its state, or why not.
+    pub launcher: Option<Door<launcher::wire::Status>>,
+}
+
+/// What is remembered of a public list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceShown {
+    /// What the operator calls it.
+    pub name: String,
+    /// When it was last asked for (RFC 3339).
+    pub tried: Option<String>,
+    /// When its names were last taken (RFC 3339).
+    pub taken: Option<String>,
+    /// How many different names it held then.
+    pub names: Option<u64>,
+    /// Why it is read no more until the operator resumes it.
+    pub paused: Option<String>,
+    /// What was the matter when it was last asked for.
+    pub trouble: Option<String>,
+}
+
+impl SourceShown {
+    /// As people and programs are told.
+    pub fn new(name: &str, memory: &Memory) -> Self {
+        Self {
+            name: name.to_owned(),
+            tried: memory.tried.map(rfc3339),
+            taken: memory.taken.map(|taken| rfc3339(taken.at)),
+            names: memory.taken.map(|taken| taken.names),
+            paused: memory.paused.map(|pause| {
+                let since = rfc3339(pause.since);
+                format!("since {since}: {}", pause_words(pause))
+            }),
+            trouble: memory.trouble.clone(),
+        }
+    }
+
+    /// In a line, behind its name.
+    pub fn text(&self) -> String {
+        let taken = match (&self.taken, self.names) {
+            (Some(taken), Some(names)) => format!("{names} names taken {taken}"),
+            (_, _) => "nothing taken yet".to_owned(),
+        };
+        let paused = self.paused.as_ref().map(|why| {
+            format!(
+                "; PAUSED {why}: look at it, then `fedicensus sources resume {}`",
+                self.name
+            )
+        });
+        let trouble = self.trouble.as_ref().map(|trouble| {
+            let tried = self.tried.as_deref().unwrap_or_default();
+            format!("; not read {tried}: {trouble}")
+        });
+        format!(
+            "{taken}{}{}",
+            paused.unwrap_or_default(),
+            trouble.unwrap_or_default()
+        )
+    }
+}
+
+/// What came of asking at a door.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door<T> {
+    /// It answered.
+    Open(T),
+    /// It did not, and why.
+    Closed(String),
+}
+
+/// Reads the database's part. Blocks.
+///
+/// # Errors
+/// When the database can't be read.
+pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
+    let counts = reader.counts()?;
+    let held = reader.held()?;
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        hosts: counts
+            .by_state
+            .iter()
+            .map(|(state, count)| (state.as_str().to_owned(), *count))
+            .collect(),
+        hosts_total: counts.hosts,
+        hidden: counts.hidden,
+        due: reader.due(now)?,
+        in_flight: counts.in_flight,
+        groups_held: held.groups,
+        hosts_held_back: held.hosts,
+        groups_denied: held.denied,
+        sources: reader
+            .sources()?
+            .iter()
+            .map(|(name, memory)| SourceShown::new(name, memory))
+            .collect(),
+        last_dump: reader
+            .last_dump()?
+            .map(|dump| (rfc3339(dump.at), dump.names)),
+        daemon: None,
+        gateway: None,
+        launcher: None,
+    })
+}
+
+impl Status {
+    /// As lines for people.
+    pub fn text(&self, data_dir: &Path) -> String {
+        let mut lines = vec![format!(
+            "fedicensus {}, database in {}",
+            self.version,
+            data_dir.display()
+        )];
+        let states: Vec<_> = self
+            .hosts
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(state, count)| format!("{count} {state}"))
+            .collect();
+        let states = if states.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", states.join(", "))
+        };
+        lines.push(format!(
+            "hosts      {}{states}; {} hidden",
+            self.hosts_total, self.hidden
+        ));
+        lines.push(format!(
+            "checks     {} due, {} in flight",
+            self.due, self.in_flight
+        ));
+        lines.push(format!(
+            "groups     {} held with {} hosts held back, {} denied",
+            self.groups_held, self.hosts_held_back, self.groups_denied
+        ));
+        for source in &self.sources {
+            lines.push(format!("source     {}: {}", source.name, source.text()));
+        }
+        match &self.daemon {
+            None => lines.push("daemon     not running".to_owned()),
+            Some(daemon) => lines.extend(daemon_lines(daemon)),
+        }
+        lines.push(match &self.last_dump {
+            None => "last dump  never".to_owned(),
+            Some((at, names)) => format!("last dump  {at}, {names} names"),
+        });
+        if let Some(gateway) = &self.gateway {
+            lines.push(match gateway {
+                Door::Open(gateway) => {
+                    let families = families_words(&gateway.families);
+                    format!(
+                        "gateway    {families}, {} open, {} dials{}",
+                        gateway.open,
+                        gateway.dials_total,
+                        if gateway.lab { ", LAB MODE" } else { "" }
+                    )
+                }
+                Door::Closed(why) => format!("gateway    NOT THERE: {why}"),
+            });
+        }
+        if let Some(launcher) = &self.launcher {
+            lines.push(match launcher {
+                Door::Open(launcher) => launcher_line(launcher),
+                Door::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
+            });
+        }
+        lines.join("\n")
+    }
+}
+
+/// What of the network is there, and what its lack means.
+fn families_words(families: &[Family]) -> &'static str {
+    match (
+        families.contains(&Family::V4),
+        families.contains(&Family::V6),
+    ) {
+        (true, true) => "IPv6 and IPv4",
+        (true, false) => {
+            "IPv4 alone; hosts with IPv6 addresses only are put off, and nothing is counted"
+        }
+        (false, true) => {
+            "IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted"
+        }
+        (false, false) => "NO NETWORK",
+    }
+}
+
+fn daemon_lines(daemon: &LiveState) -> Vec<String> {
+    let ended: Vec<_> = daemon
+        .ended
+        .iter()
+        .map(|(verdict, count)| format!("{count} {verdict}"))
+        .collect();
+    let mut lines = vec![format!(
+        "daemon     since {}, {:.2} checks/s, {} wait for confirmation{}{}",
+        rfc3339(Timestamp(daemon.started_ms)),
+        daemon.checks_per_second,
+        daemon.waiting,
+        if ended.is_empty() { "" } else { "; ended: " },
+        ended.join(", ")
+    )];
+    lines.push(format!("pace       {}", pace_words(&daemon.pace)));
+    if let Some(admission) = &daemon.admission {
+        lines.push(format!("admission  {}", admission.text()));
+        if admission.takes_test_domain {
+            lines.push(format!("WARNING    {TEST_DOMAIN_WARNING}"));
+        }
+    }
+    if let Some((what, since)) = &daemon.outage {
+        lines.push(format!(
+            "OUTAGE     since {}: {what}",
+            rfc3339(Timestamp(*since))
+        ));
+    }
+    if let Some(nobody) = &daemon.nobody_lives {
+        lines.push(format!(
+            "{} since {}: {nobody}",
+            nobody.scope,
+            rfc3339(Timestamp(nobody.since_ms))
+        ));
+    }
+    if let Some(trouble) = &daemon.clock_trouble {
+        lines.push(format!("CLOCK      {trouble}"));
+    }
+    if let Some(trouble) = &daemon.dump_trouble {
+        lines.push(format!("DUMP       {trouble}"));
+    }
+    lines
+}
+
+fn pace_words(pace: &Pace) -> String {
+    let under_way: Vec<_> = pace
+        .under_way
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, count)| format!("{count} {class}"))
+        .collect();
+    format!(
+        "{} containers at once ({} to {}), {:.0} starts/s at most; under way: {}",
+        pace.checks_allowed,
+        pace.checks_min,
+        pace.checks_max,
+        pace.starts_per_second,
+        if under_way.is_empty() {
+            "none".to_owned()
+        } else {
+            under_way.join(", ")
+        }
+    )
+}
+
+fn launcher_line(launcher: &launcher::wire::Status) -> String {
+    let engine = launcher.engine.as_deref().unwrap_or("not reached yet");
+    let trouble = launcher
+        .trouble
+        .as_ref()
+        .map(|trouble| format!("; TROUBLE: {trouble}"))
+        .unwrap_or_default();
+    let warnings: String = launcher
+        .warnings
+        .iter()
+        .map(|warning| format!("; warning: {warning}"))
+        .collect();
+    format!(
+        "engine     {engine}, {} running, {} launched, {} reaped{trouble}{warnings}",
+        launcher.running, launcher.launches_total, launcher.reaped_total
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scheduler::blame::blackout::Blackout;
+
+    fn paused() -> Memory {
+        let (memory, _) = Memory::default().after_reading(3, Timestamp(0));
+        memory.after_reading(30, Timestamp(1000)).0
+    }
+
+    fn silent() -> Status {
+        let mut silence = Blackout::default();
+        for second in 0..37 {
+            let kind = if second % 5 == 0 {
+                "unreachable"
+            } else {
+                "tls"
+            };
+            silence.fail(kind, &[Family::V4], Timestamp(second * 1000));
+        }
+        silence.look(Timestamp(60_000));
+        Status {
+            version: "0.1.0".to_owned(),
+            hosts: [("alive".to_owned(), 40), ("dead".to_owned(), 0)].into(),
+            hosts_total: 40,
+            hidden: 0,
+            due: 3,
+            in_flight: 37,
+            groups_held: 2,
+            hosts_held_back: 300,
+            groups_denied: 1,
+            sources: vec![SourceShown::new("a-list", &paused())],
+            last_dump: None,
+            daemon: Some(LiveState {
+                waiting: 37,
+                pace: Box::new(Pace {
+                    checks_allowed: 3,
+                    checks_min: 2,
+                    checks_max: 4,
+                    starts_per_second: 10.2,
+                    under_way: [("dead", 2), ("living", 9), ("new", 0)]
+                        .map(|(class, count)| (class.to_owned(), count))
+                        .into(),
+                }),
+                nobody_lives: silence.describe(),
+                ..LiveState::default()
+            }),
+            gateway: Some(Door::Open(gateway::control::Status {
+                version: "0.1.0".to_owned(),
+                families: vec![Family::V6],
+                open: 0,
+                opens_total: 37,
+                dials_total: 37,
+                lab: false,
+            })),
+            launcher: None,
+        }
+    }
+
+    #[test]
+    fn that_nobody_lives_stands_there_in_plain_words() {
+        let expect = "\
+fedicensus 0.1.0, database in /data
+hosts      40: 40 alive; 0 hidden
+checks     3 due, 37 in flight
+groups     2 held with 300 hosts held back, 1 denied
+source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
+look at it, then `fedicensus sources resume a-list`
+daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
+pace       3 containers at once (2 to 4), 10 starts/s at most; under way: 2 dead, 9 living
+NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
+Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
+its roots are?
+last dump  never
+gateway    IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted, 0 open, 37 dials";
+        assert_eq!(silent().text(Path::new("/data")), expect);
+    }
+
+    #[test]
+    fn json_says_it_as_well() {
+        let json = serde_json::to_value(silent()).unwrap();
+        let nobody = &json["daemon"]["nobody_lives"];
+        assert_eq!(nobody["failures"], 37);
+        assert_eq!(nobody["most_often"][0][0], "tls");
+        assert_eq!(nobody["scope"], "anywhere");
+    }
+
+    #[test]
+    fn status_warns_while_the_test_domain_is_taken() {
+        let mut status = silent();
+        status.daemon.as_mut().unwrap().admission = Some(Box::default());
+        let warns = |status: &Status| status.text(Path::new("/data")).contains("\nWARNING ");
+        assert!(!warns(&status));
+        let admission = status.daemon.as_mut().unwrap().admission.as_mut();
+        admission.unwrap().takes_test_domain = true;
+        assert!(warns(&status));
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["daemon"]["admission"]["takes_test_domain"], true);
+    }
+}

@@ -1,0 +1,352 @@
+//! Reads public lists on their schedule, one at a time.
+//!
+//! In: time. Out: names at the door, another list of public suffixes in force, what is remembered of each source. Refused: nothing; who asks to be left
+//! alone is, and a fault of ours leaves no trace but a later try.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use census::source::{Decision, Memory, Pause};
+use census::time::{Calendar, Timestamp};
+use protocol::ListOutcome;
+use store::Memories;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::report::{NamesRead, Outcome};
+use super::run::{self, Ended, Ways};
+use super::{Source, suffix_list};
+use crate::names::policy::SuffixPlace;
+use crate::services::Tools;
+
+/// How often the schedule is looked at: lists are read every six hours at most.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// The same where intervals are shortened, as in the lab.
+const LOOK_EVERY_IN_HASTE: Duration = Duration::from_secs(1);
+
+/// After a fault of ours a source waits this long, so that an outage is not filled with tries.
+const AGAIN_AFTER: Duration = Duration::from_secs(600);
+
+/// Which sources there are, and who waits although it is due.
+#[derive(Debug)]
+struct Schedule {
+    sources: Vec<Source>,
+    calendar: Calendar,
+    put_off: BTreeMap<String, Timestamp>,
+}
+
+impl Schedule {
+    /// The source that has been due for longest, if one is.
+    fn next(&self, memories: &Memories, now: Timestamp) -> Option<&Source> {
+        let due = |source: &&Source| -> Option<Timestamp> {
+            let name = source.name.as_str();
+            if self.put_off.get(name).is_some_and(|until| now < *until) {
+                return None;
+            }
+            let interval = self.calendar.shortened(source.interval);
+            let memory = memories.get(name);
+            memory.map_or(Some(Timestamp(0)), |memory| memory.due(interval, now))
+        };
+        let waiting = self.sources.iter().filter_map(|source| {
+            let due = due(&source).filter(|due| *due <= now)?;
+            Some((due, source))
+        });
+        waiting
+            .min_by_key(|(due, _)| *due)
+            .map(|(_, source)| source)
+    }
+
+    fn put_off(&mut self, name: &str, until: Timestamp) {
+        self.put_off.insert(name.to_owned(), until);
+    }
+}
+
+/// Reads the sources until `shutdown`. A list of suffixes goes where `place` has it.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub async fn keep(
+    tools: Tools,
+    sources: Vec<Source>,
+    place: SuffixPlace,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let haste = tools.calendar.divisor > 1;
+    let every = if haste {
+        LOOK_EVERY_IN_HASTE
+    } else {
+        LOOK_EVERY
+    };
+    let names: Vec<String> = sources
+        .iter()
+        .map(|source| source.name.to_string())
+        .collect();
+    let mut schedule = Schedule {
+        sources,
+        calendar: tools.calendar,
+        put_off: BTreeMap::new(),
+    };
+    let mut look = tokio::time::interval(every);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_clean = false;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            _ = look.tick() => {}
+        }
+        if !is_clean {
+            is_clean = tools
+                .writer
+                .forget_other_sources(names.clone())
+                .await
+                .is_ok();
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = round(&mut schedule, &place, &tools) => {}
+        }
+    }
+}
+
+/// Reads all that are due, one after the other.
+async fn round(schedule: &mut Schedule, place: &SuffixPlace, tools: &Tools) {
+    loop {
+        let memories = match tools.writer.sources().await {
+            Ok(memories) => memories,
+            // What else fails for it is told by the loop.
+            Err(error) => return tracing::debug!(%error, "the sources' schedule could not be read"),
+        };
+        let Some(source) = schedule.next(&memories, tools.now()).cloned() else {
+            return;
+        };
+        let name = source.name.as_str();
+        let before = memories.get(name).cloned().unwrap_or_default();
+        match turn(&source, &before, place, tools).await {
+            Ok(after) => {
+                tell(name, &before, &after);
+                if let Err(error) = tools.writer.remember_source(name, after).await {
+                    tracing::warn!(source = name, %error, "what came of a source could not be written");
+                    schedule.put_off(name, tools.now().plus(AGAIN_AFTER));
+                }
+            }
+            Err(Later { why, after }) => {
+                tracing::info!(source = name, why, "a source is tried again later");
+                schedule.put_off(name, tools.now().plus(after.max(LOOK_EVERY)));
+            }
+        }
+    }
+}
+
+/// Nothing is known of the source: it was not asked, or something of ours failed.
+#[derive(Debug)]
+struct Later {
+    why: String,
+    after: Duration,
+}
+
+impl Later {
+    fn fault(why: impl ToString) -> Self {
+        Self {
+            why: why.to_string(),
+            after: AGAIN_AFTER,
+        }
+    }
+}
+
+/// One reading of one source, and what is remembered after it.
+async fn turn(
+    source: &Source,
+    before: &Memory,
+    place: &SuffixPlace,
+    tools: &Tools,
+) -> Result<Memory, Later> {
+    let trouble = |why: String| Ok(before.after_trouble(why, tools.now()));
+    if let Err(refusal) = tools.door.denies(&source.host) {
+        return trouble(format!("not asked: {refusal}"));
+    }
+    let may_be_asked = tools.writer.may_be_asked(&source.host).await;
+    if !may_be_asked.map_err(Later::fault)? {
+        return trouble("not asked: its host opted out, or is parked".to_owned());
+    }
+    let group = tools.door.names().registered_domain(&source.host);
+    let (ways, id) = (Ways::of(tools), tools.dice.check_id());
+    match run::read(&source.host, &source.list(), id, group, &ways).await {
+        Ended::Read(Outcome::Names(read)) => take_names(source, before, read, tools).await,
+        Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, tools).await,
+        // No source has that format.
+        Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, and no list".to_owned()),
+        Ended::Read(Outcome::Unread(unread)) => trouble(unread.to_string()),
+        Ended::Unreachable { reason, detail } => {
+            let reason = reason.as_str().to_owned();
+            trouble(format!("its host can't be reached, {reason}: {detail}"))
+        }
+        Ended::Deferred { why, retry_after } => Err(Later {
+            why: format!("the gateway puts it off: {why:?}"),
+            after: retry_after,
+        }),
+        Ended::Offline => Err(Later::fault("there is no network")),
+        Ended::Fault(fault) => Err(Later::fault(fault)),
+    }
+}
+
+async fn take_names(
+    source: &Source,
+    before: &Memory,
+    read: NamesRead,
+    tools: &Tools,
+) -> Result<Memory, Later> {
+    let count = u64::try_from(read.names.len()).unwrap_or(u64::MAX);
+    let (after, decision) = before.after_reading(count, tools.now());
+    if decision == Decision::Take {
+        let names = read.names.into_iter().collect();
+        let learned = tools.learn(names, &source.host).await;
+        learned.map_err(Later::fault)?;
+        let is_whole = read.outcome == ListOutcome::Complete;
+        let (source, dropped) = (source.name.as_str(), read.dropped);
+        tracing::info!(
+            source,
+            names = count,
+            dropped,
+            is_whole,
+            "a public list was read"
+        );
+    }
+    Ok(after)
+}
+
+async fn take_suffixes(
+    before: &Memory,
+    text: String,
+    place: &SuffixPlace,
+    tools: &Tools,
+) -> Result<Memory, Later> {
+    let path = place.read.clone();
+    let judged = tokio::task::spawn_blocking(move || {
+        let in_force = suffix_list::in_force(&path)?;
+        Ok(suffix_list::judge(text, in_force.as_deref(), &path))
+    });
+    let judged = judged.await.map_err(Later::fault)?;
+    let accepted = match judged.map_err(|error: suffix_list::SwapError| Later::fault(error))? {
+        Ok(accepted) => accepted,
+        Err(refusal) => return Ok(before.after_trouble(refusal.to_string(), tools.now())),
+    };
+    let rules = accepted.rules;
+    let count = u64::try_from(rules.icann.saturating_add(rules.private)).unwrap_or(u64::MAX);
+    let (after, decision) = before.after_reading(count, tools.now());
+    if decision == Decision::Take {
+        let path = place.read.clone();
+        let put = tokio::task::spawn_blocking(move || accepted.put(&path));
+        put.await.map_err(Later::fault)?.map_err(Later::fault)?;
+        tools.door.reload().await.map_err(Later::fault)?;
+        let (icann, private) = (rules.icann, rules.private);
+        tracing::info!(
+            icann,
+            private,
+            "a list of public suffixes was read and is in force"
+        );
+    }
+    Ok(after)
+}
+
+/// Says in the log what is new about a source: trouble stands there once, however long it lasts.
+fn tell(source: &str, before: &Memory, after: &Memory) {
+    if let Some(pause) = after.paused {
+        let what = pause_words(pause);
+        return tracing::warn!(
+            source,
+            "{what}: it is paused, and none of them was taken; look at it, then `fedicensus sources resume {source}`"
+        );
+    }
+    match (&before.trouble, &after.trouble) {
+        (former, Some(trouble)) if former.as_ref() != Some(trouble) => {
+            tracing::warn!(source, trouble, "a public list could not be read");
+        }
+        (Some(_), None) => tracing::info!(source, "a public list can be read again"),
+        (_, _) => {}
+    }
+}
+
+/// Why a source is paused, for people.
+pub fn pause_words(pause: Pause) -> String {
+    format!(
+        "it held {} names, and {} at the reading before",
+        pause.names, pause.before
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lists::SourceName;
+    use protocol::{Host, ListFormat, ListPath};
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn source(name: &str, hours: u64) -> Source {
+        Source {
+            name: SourceName::parse(name).unwrap(),
+            host: Host::parse("a.example").unwrap(),
+            path: ListPath::parse("/").unwrap(),
+            format: ListFormat::Lines,
+            interval: Duration::from_secs(hours * 3600),
+            names_max: 1000,
+        }
+    }
+
+    fn schedule(sources: &[Source]) -> Schedule {
+        Schedule {
+            sources: sources.to_vec(),
+            calendar: Calendar::REAL,
+            put_off: BTreeMap::new(),
+        }
+    }
+
+    fn read_at(hours: i64) -> Memory {
+        Memory::default()
+            .after_reading(5, Timestamp(hours * HOUR_MS))
+            .0
+    }
+
+    fn check(schedule: &Schedule, memories: &Memories, hours: i64, expect: Option<&str>) {
+        let next = schedule.next(memories, Timestamp(hours * HOUR_MS));
+        assert_eq!(next.map(|source| source.name.as_str()), expect, "{hours} h");
+    }
+
+    #[test]
+    fn whoever_was_due_first_comes_first_and_nobody_before_its_time() {
+        let schedule = schedule(&[source("a", 24), source("b", 6), source("c", 6)]);
+        let none = Memories::new();
+        check(&schedule, &none, 100, Some("a"));
+        let mut memories = Memories::from([("a".to_owned(), read_at(100))]);
+        check(&schedule, &memories, 100, Some("b"));
+        memories.insert("b".to_owned(), read_at(101));
+        memories.insert("c".to_owned(), read_at(102));
+        check(&schedule, &memories, 106, None);
+        check(&schedule, &memories, 107, Some("b"));
+        check(&schedule, &memories, 130, Some("b"));
+        memories.insert("b".to_owned(), read_at(130));
+        check(&schedule, &memories, 130, Some("c"));
+    }
+
+    #[test]
+    fn who_is_put_off_keeps_nobody_else_waiting() {
+        let mut schedule = schedule(&[source("a", 6), source("b", 6)]);
+        schedule.put_off("a", Timestamp(11 * HOUR_MS));
+        let memories = Memories::from([("a".to_owned(), read_at(1)), ("b".to_owned(), read_at(3))]);
+        check(&schedule, &memories, 8, None);
+        check(&schedule, &memories, 9, Some("b"));
+        check(&schedule, &memories, 10, Some("b"));
+        check(&schedule, &memories, 11, Some("a"));
+    }
+
+    #[test]
+    fn what_is_paused_is_never_its_turn() {
+        let schedule = schedule(&[source("a", 6)]);
+        let (paused, _) = read_at(1).after_reading(50, Timestamp(7 * HOUR_MS));
+        let mut memories = Memories::from([("a".to_owned(), paused.clone())]);
+        check(&schedule, &memories, 10_000, None);
+        memories.insert("a".to_owned(), paused.resumed());
+        check(&schedule, &memories, 8, Some("a"));
+    }
+}

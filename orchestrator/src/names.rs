@@ -1,0 +1,6 @@
+//! Which names enter the census, and when. New names from peers, lists and submissions pass one
+//! gate, by the operator's rules; hosts of one registered domain are grouped.
+
+pub mod gate;
+pub mod groups;
+pub mod policy;

@@ -1,0 +1,356 @@
+//! The one door through which names enter, whoever brings them.
+//!
+//! In: names in canonical form, and who named them. Out: rows of new hosts, in one transaction with the counters that they moved; names that wait.
+//! Refused: whom the rules or limits have no room for, and whom the operator bans. A known name is free and moves nothing.
+//!
+//! One lock lies around deciding and writing, so that no two decisions count on the same room. What is decided is written before the next decision,
+//! or given back: memory and disk never differ by more than what the last failed write held.
+//!
+//! A flood costs little: of a name that is surely known, and of one for which there is no room and no place to wait, only memory is asked. So a peers
+//! list that names whom we know takes no lock, no transaction and no look-up, but for the one name in 64 that is looked up all the same.
+
+mod batch;
+mod retry;
+mod shown;
+mod submitted;
+mod together;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use admission::counters::{Row, RowError};
+use admission::door::Refusal;
+use admission::{Counters, DomainName, Names, Terms, Waiting};
+use census::state::Record;
+use census::time::Timestamp;
+use protocol::Host;
+use store::{AddedAs, Candidate, Remembered, StoreError, Writer};
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use self::batch::Asking;
+use crate::names::policy::{Files, TermsError};
+
+pub use self::retry::keep;
+pub use self::shown::{Shown, TEST_DOMAIN_WARNING};
+pub use self::submitted::Submitted;
+
+/// Names decided on at once, which is one transaction at most: the more they are, the longer a verdict that comes meanwhile waits.
+const BATCH_MAX: usize = 500;
+
+/// The same of a long list, whose neighbours share pages: each name writes less, the more they are. `bench/RESULTS.md` has the figures.
+const LONG_BATCH_MAX: usize = 2000;
+
+/// A list of so many names is long: from there on it gains a quarter.
+const LONG_LIST_MIN: usize = 20_000;
+
+/// Why there is no door.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    /// What it should go by can't be in force.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// The store does not say what is remembered.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store holds counters that can't be.
+    #[error("the database's counters of admissions: {0}")]
+    Counters(#[from] RowError),
+}
+
+/// What became of a name that the operator brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brought {
+    /// It is in now.
+    New,
+    /// It was in.
+    Known,
+    /// He bans it himself.
+    Refused(Refusal),
+}
+
+/// The door. Cheap to clone: all are one.
+#[derive(Debug, Clone)]
+pub struct Door(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    writer: Writer,
+    names: RwLock<Arc<Names>>,
+    files: Files,
+    terms: RwLock<Arc<Terms>>,
+    book: tokio::sync::Mutex<Book>,
+    shown: Mutex<Shown>,
+    /// Somebody changed what is in force.
+    reloaded: Notify,
+}
+
+/// What is counted and who waits: as on disk, but for what is marked as unwritten.
+#[derive(Debug)]
+struct Book {
+    counters: Counters,
+    waiting: Waiting,
+    /// Counters that were given back since they were written.
+    unwritten: Vec<Row>,
+    /// Names refused in this window.
+    refused: u64,
+    /// Names passed over in this window: they were not recognised, and there was neither room nor a place to wait.
+    passed_over: u64,
+}
+
+impl Door {
+    /// Opens the door: reads what is in force, and what the last life remembered.
+    ///
+    /// # Errors
+    /// When the files can't be in force, or the store fails.
+    pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, DoorError> {
+        let terms = files.read()?;
+        let remembered = writer.remembered().await?;
+        Ok(Self::new(
+            writer,
+            Arc::new(names),
+            files,
+            terms,
+            remembered,
+        )?)
+    }
+
+    fn new(
+        writer: Writer,
+        names: Arc<Names>,
+        files: Files,
+        terms: Terms,
+        remembered: Remembered,
+    ) -> Result<Self, RowError> {
+        let mut counters = Counters::resume(remembered.hash_key, remembered.window_start_s);
+        for row in remembered.counters {
+            counters.put(row)?;
+        }
+        let mut waiting = Waiting::default();
+        for (name, waiter) in &remembered.waiting {
+            // One that is no name any more has no domain of its own; it is dropped when its turn comes.
+            let domain = Host::parse(name).map(|host| names.registered_domain(&host));
+            waiting.put(name, domain.as_deref().unwrap_or(name), *waiter);
+        }
+        let book = Book {
+            counters,
+            waiting,
+            unwritten: Vec::new(),
+            refused: 0,
+            passed_over: 0,
+        };
+        let door = Self(Arc::new(Shared {
+            writer,
+            shown: Mutex::new(Shown::of(&book, &files, &terms)),
+            names: RwLock::new(names),
+            files,
+            terms: RwLock::new(Arc::new(terms)),
+            book: tokio::sync::Mutex::new(book),
+            reloaded: Notify::new(),
+        }));
+        Ok(door)
+    }
+
+    /// The rule for names, which is another one after a reload that brought another list of suffixes.
+    pub fn names(&self) -> Arc<Names> {
+        let names = self.0.names.read();
+        Arc::clone(&names.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is in force.
+    pub fn terms(&self) -> Arc<Terms> {
+        let terms = self.0.terms.read();
+        Arc::clone(&terms.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What `status` tells of it.
+    pub fn shown(&self) -> Shown {
+        let shown = self.0.shown.lock();
+        shown.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the operator's deny-list has a host, and in which words.
+    ///
+    /// # Errors
+    /// Why it is not checked.
+    pub fn denies(&self, host: &Host) -> Result<(), Refusal> {
+        let listed = self.terms().deny.covers_text(host.as_str());
+        listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
+    }
+
+    /// Lets in those of the names that are new and have room. Those that have none may wait.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the names may be in already, and nothing is counted for those that are not.
+    pub async fn named(
+        &self,
+        candidates: Vec<Candidate>,
+        by: &Host,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let is_news = |one: &Candidate| !self.0.writer.recognises(&one.host);
+        let candidates: Vec<_> = candidates.into_iter().filter(is_news).collect();
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let mut candidates = together::by_name(candidates);
+        let source_domain = self.names().registered_domain(by);
+        let door = self.clone();
+        let batch_max = if candidates.len() < LONG_LIST_MIN {
+            BATCH_MAX
+        } else {
+            LONG_BATCH_MAX
+        };
+        together::by_due_time(&mut candidates, batch_max);
+        // In a task of its own: a check that is ended while it waits must not leave counts behind without their names.
+        let task = tokio::spawn(async move {
+            let mut candidates = candidates.into_iter();
+            loop {
+                let batch: Vec<_> = candidates.by_ref().take(batch_max).collect();
+                if batch.is_empty() {
+                    return Ok(());
+                }
+                door.named_batch(batch, &source_domain, now).await?;
+            }
+        });
+        task.await.map_err(|_ended| StoreError::Closed)?
+    }
+
+    async fn named_batch(
+        &self,
+        candidates: Vec<Candidate>,
+        source_domain: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut book = self.0.book.lock().await;
+        let terms = self.terms();
+        book.enter(now);
+        let source = book.counters.source(source_domain);
+        let names = self.names();
+        let mut asking = Vec::new();
+        for candidate in candidates {
+            let one = Asking::named(candidate, &names, source, source_domain);
+            if book.is_worth_asking(&one, &terms, now) {
+                asking.push(one);
+            }
+        }
+        let outcome = book.decide(asking, &terms, &self.0.writer, now).await;
+        self.show(&book, &terms);
+        outcome.map(drop)
+    }
+
+    /// Lets in what the operator brings, due at once: it needs no room, but he can't bring what he bans.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the names may be in already.
+    pub async fn brought(
+        &self,
+        hosts: Vec<Host>,
+        now: Timestamp,
+    ) -> Result<Vec<(Host, Brought)>, StoreError> {
+        let discovered = |host| Record::discovered(host, now, now);
+        self.bring(hosts.into_iter().map(discovered).collect(), |welcome| {
+            let hosts = welcome.into_iter().map(|record| record.host).collect();
+            self.0.writer.add_now(hosts, now)
+        })
+        .await
+    }
+
+    /// Lets in what the operator takes over from another crawler, as [`Door::brought`], due when the records say.
+    ///
+    /// # Errors
+    /// A fault of ours; some of the hosts may be in already.
+    pub async fn adopted(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
+        self.bring(records, |welcome| self.0.writer.adopt(welcome))
+            .await
+    }
+
+    async fn bring<Writing>(
+        &self,
+        records: Vec<Record>,
+        write: impl FnOnce(Vec<Record>) -> Writing,
+    ) -> Result<Vec<(Host, Brought)>, StoreError>
+    where
+        Writing: Future<Output = Result<Vec<(Host, AddedAs)>, StoreError>>,
+    {
+        let mut book = self.0.book.lock().await;
+        let terms = self.terms();
+        let (mut outcome, mut welcome) = (Vec::with_capacity(records.len()), Vec::new());
+        for record in records {
+            match terms.bans(&DomainName::from(&record.host)) {
+                Ok(()) => welcome.push(record),
+                Err(refusal) => outcome.push((record.host, Brought::Refused(refusal))),
+            }
+        }
+        for (host, added_as) in write(welcome).await? {
+            // Should the row that says that it waits be there after a crash, its turn finds it known.
+            book.waiting.remove(host.as_str());
+            let brought = match added_as {
+                AddedAs::New => Brought::New,
+                AddedAs::Known => Brought::Known,
+            };
+            outcome.push((host, brought));
+        }
+        self.show(&book, &terms);
+        Ok(outcome)
+    }
+
+    /// Reads rules, lists and public suffixes again, all or nothing. Gives what is in force now, in words.
+    ///
+    /// # Errors
+    /// With every wrong line; what was in force stays.
+    pub async fn reload(&self) -> Result<String, String> {
+        let files = self.0.files.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let terms = files.read().map_err(|error| error.to_string())?;
+            let names = files.names().map_err(|error| error.to_string())?;
+            Ok((Arc::new(terms), names))
+        });
+        let (terms, names) = match read.await {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => {
+                let error: String = error;
+                return Err(format!(
+                    "{error}\nnothing is changed: the rules of before stay in force"
+                ));
+            }
+            Err(_panicked) => return Err("the rules could not be read".to_owned()),
+        };
+        let book = self.0.book.lock().await;
+        let words = self.0.files.in_words(&terms);
+        {
+            let place = self.0.terms.write();
+            *place.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&terms);
+        }
+        // Whoever compares the two sees at once whether there is anything to do anew.
+        if self.names().suffixes != names.suffixes {
+            let place = self.0.names.write();
+            *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
+        }
+        self.show(&book, &terms);
+        drop(book);
+        self.0.reloaded.notify_one();
+        Ok(words)
+    }
+
+    fn show(&self, book: &Book, terms: &Terms) {
+        let shown = Shown::of(book, &self.0.files, terms);
+        let place = self.0.shown.lock();
+        *place.unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+}
+
+/// Says in the log what came of a reload.
+pub fn tell_reload(outcome: &Result<String, String>) {
+    match outcome {
+        Ok(in_force) => tracing::info!(in_force, "admission rules read again"),
+        Err(error) => tracing::error!(error, "admission rules can't be in force"),
+    }
+}
+
+/// Seconds since 1970, for counters.
+fn seconds(now: Timestamp) -> u64 {
+    u64::try_from(now.0.div_euclid(1000)).unwrap_or(0)
+}

@@ -1,0 +1,164 @@
+//! Names that wait are tried again: after a window's turn, when what is in force was changed, and
+//! every ten minutes. Each time, parked hosts whose names are admitted again come back first.
+//!
+//! In: time. Out: rows of those that have room now, the most often named first, then who has waited for longest; who was not named for long is
+//! dropped. Refused: nothing; a fault of ours ends the round, and the next one is ten minutes later.
+
+use std::time::Duration;
+
+use admission::Room;
+use census::time::{Calendar, Timestamp};
+use protocol::Host;
+use store::{Candidate, StoreError};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::{Asking, BATCH_MAX, Door, seconds};
+use crate::services::Tools;
+
+/// How often the clock is looked at: a new window's room is given out within a minute.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Names are tried again this often within a window: what was given back, and what a source did not use, is room too.
+const TRY_EVERY_SECONDS: u64 = 600;
+
+/// When the last round was.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    last_s: Option<u64>,
+    window_start_s: Option<u64>,
+}
+
+impl Rounds {
+    /// Whether it is time for a round, which begins then.
+    pub(super) fn begin(&mut self, window_start_s: Option<u64>, now_s: u64) -> bool {
+        let is_new_window = self.window_start_s != window_start_s;
+        // A clock that was set back must not make them wait until it is where it was.
+        let is_long_ago = |last: u64| now_s.abs_diff(last) >= TRY_EVERY_SECONDS;
+        let is_due = is_new_window || self.last_s.is_none_or(is_long_ago);
+        if is_due {
+            (self.last_s, self.window_start_s) = (Some(now_s), window_start_s);
+        }
+        is_due
+    }
+
+    /// The next look is a round.
+    pub(super) fn hurry(&mut self) {
+        self.last_s = None;
+    }
+}
+
+/// Tries names again until `shutdown`.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let mut rounds = Rounds::default();
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = tools.door.0.reloaded.notified() => rounds.hurry(),
+            _ = look.tick() => {}
+        }
+        let now = tools.now();
+        if !rounds.begin(tools.door.enter(now).await, seconds(now)) {
+            continue;
+        }
+        let unparked = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            unparked = tools.door.unpark(now, tools.dice.seed(), tools.calendar) => unparked,
+        };
+        match unparked {
+            Ok(0) => {}
+            Ok(hosts) => tracing::info!(
+                hosts,
+                "parked hosts are back: their names are admitted again"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "parked hosts could not be looked at; the next try is in ten minutes")
+            }
+        }
+        let round = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            round = tools.door.try_waiting(now, |host| tools.candidate(host, now)) => round,
+        };
+        match round {
+            Ok(0) => {}
+            Ok(admitted) => tracing::info!(admitted, "names that waited are in"),
+            Err(error) => tracing::warn!(%error, "names that wait could not be tried"),
+        }
+    }
+}
+
+impl Door {
+    /// Brings back the parked hosts whose names are admitted by the list of suffixes in force.
+    /// Gives the number of hosts.
+    async fn unpark(
+        &self,
+        now: Timestamp,
+        jitter_seed: u64,
+        calendar: Calendar,
+    ) -> Result<u64, StoreError> {
+        let names = self.names();
+        let admits = move |host: &Host| names.admit_host(host.clone()).is_ok();
+        self.0
+            .writer
+            .unpark(admits, now, jitter_seed, calendar)
+            .await
+    }
+
+    /// Goes to the window that holds `now`; gives its start.
+    async fn enter(&self, now: Timestamp) -> Option<u64> {
+        let mut book = self.0.book.lock().await;
+        book.enter(now);
+        self.show(&book, &self.terms());
+        book.counters.window_start_s()
+    }
+
+    /// One round over all who wait, a batch at a time, so that whoever is named meanwhile is decided on in between. Gives how many came in.
+    ///
+    /// # Errors
+    /// A fault of ours; some may be in already.
+    pub async fn try_waiting(
+        &self,
+        now: Timestamp,
+        candidate: impl Fn(Host) -> Candidate,
+    ) -> Result<u64, StoreError> {
+        let (mut after, mut admitted) = (None, 0_u64);
+        loop {
+            let mut book = self.0.book.lock().await;
+            let terms = self.terms();
+            book.enter(now);
+            book.waiting.drop_old(BATCH_MAX, seconds(now));
+            let portion = book.waiting.next(after.as_ref(), BATCH_MAX);
+            let names = self.names();
+            let (mut asking, mut is_full) = (Vec::new(), false);
+            for (rank, waiter) in &portion {
+                let Ok(host) = Host::parse(rank.name()) else {
+                    book.waiting.remove(rank.name());
+                    continue;
+                };
+                let one = Asking::retried(candidate(host), &names, waiter.source);
+                match book.lacks(&one, &terms) {
+                    None => asking.push(one),
+                    Some(Room::Total) => {
+                        is_full = true;
+                        break;
+                    }
+                    Some(Room::Rule | Room::Source | Room::SharedSuffix) => {}
+                }
+            }
+            let decided = book.decide(asking, &terms, &self.0.writer, now).await;
+            self.show(&book, &terms);
+            admitted = admitted.saturating_add(decided?);
+            after = portion.last().map(|(rank, _)| rank.clone());
+            if is_full || after.is_none() {
+                return Ok(admitted);
+            }
+            drop(book);
+            tokio::task::yield_now().await;
+        }
+    }
+}

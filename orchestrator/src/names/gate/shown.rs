@@ -1,0 +1,60 @@
+//! What the door shows of itself to `status`.
+
+use admission::{Terms, TestDomain};
+use census::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Book;
+use crate::inspect::explain::rfc3339;
+use crate::names::policy::Files;
+
+/// What `status` and the daemon's log say while `admission_test_domain` is on.
+pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: set `admission_test_domain` to false and restart";
+
+/// The door at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Names let in in this window, but for those that the operator brought or that a line by name let in for their submitter.
+    pub admitted: u32,
+    /// New names that were refused, in this window since the start.
+    pub refused: u64,
+    /// Names that were not looked up because they are banned, or there was neither room nor a place to wait, in this window since the start: unknown, but
+    /// for the few known ones that were not recognised in memory.
+    pub passed_over: u64,
+    /// Names that wait for room.
+    pub waiting: u64,
+    /// When the next window begins, in seconds since 1970.
+    pub window_end_s: Option<u64>,
+    /// What is in force, in words.
+    pub in_force: String,
+    /// Whether tokens of `test.sigsum.org` are taken, which anyone can make.
+    #[serde(default)]
+    pub takes_test_domain: bool,
+}
+
+impl Shown {
+    pub(super) fn of(book: &Book, files: &Files, terms: &Terms) -> Self {
+        Self {
+            admitted: book.counters.total(),
+            refused: book.refused,
+            passed_over: book.passed_over,
+            waiting: u64::try_from(book.waiting.len()).unwrap_or(u64::MAX),
+            window_end_s: book.counters.window_end_s(),
+            in_force: files.in_words(terms),
+            takes_test_domain: terms.policy.test_domain == TestDomain::Allow,
+        }
+    }
+
+    /// In a line.
+    pub fn text(&self) -> String {
+        let until = self
+            .window_end_s
+            .and_then(|end| i64::try_from(end).ok())
+            .map(|end| format!(" until {}", rfc3339(Timestamp(end.saturating_mul(1000)))))
+            .unwrap_or_default();
+        format!(
+            "{} admitted, {} refused, {} passed over in the window{until}; {} wait; {}",
+            self.admitted, self.refused, self.passed_over, self.waiting, self.in_force
+        )
+    }
+}

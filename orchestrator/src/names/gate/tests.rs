@@ -1,0 +1,486 @@
+//! The door over a real store: what it lets in, what it writes, what a failing store leaves.
+
+use std::path::Path;
+
+use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
+use store::Store;
+use tempfile::TempDir;
+
+use super::*;
+use crate::names::policy::SuffixPlace;
+
+/// Names as outside the lab.
+pub(crate) fn names() -> Arc<Names> {
+    Arc::new(Names {
+        suffixes: Suffixes::compiled(),
+        reserved: Reserved::Refuse,
+    })
+}
+
+fn files() -> Files {
+    Files {
+        rules: None,
+        deny: None,
+        allow: None,
+        suffix_list: SuffixPlace::default(),
+        reserved: Reserved::Refuse,
+        limits: Limits::ORDINARY,
+        test_domain: TestDomain::Refuse,
+    }
+}
+
+/// A door with the built-in rules that remembers nothing.
+pub(crate) fn fresh(store: &Store) -> Door {
+    with_rules(store, "public default 20")
+}
+
+/// A door with these rules that remembers nothing.
+pub(crate) fn with_rules(store: &Store, rules: &str) -> Door {
+    let remembered = Remembered {
+        hash_key: HashKey([1; 16]),
+        window_start_s: None,
+        counters: Vec::new(),
+        waiting: Vec::new(),
+    };
+    let mut terms = files().read().unwrap();
+    terms.policy.rules = Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap();
+    Door::new(store.writer(), names(), files(), terms, remembered).unwrap()
+}
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+struct Rig {
+    dir: TempDir,
+    store: Store,
+    files: Files,
+    door: Door,
+}
+
+impl Rig {
+    /// A door by these rules, with as many names as these by a source, below a shared suffix, and in all.
+    async fn new(rules: &str, limits: [u32; 3]) -> Self {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("rules");
+        std::fs::write(&path, rules).unwrap();
+        let [source, shared_suffix, total] = limits.map(|number| Limit::new(number).unwrap());
+        let files = Files {
+            rules: Some(path),
+            deny: Some(dir.path().join("deny")),
+            limits: Limits {
+                source,
+                shared_suffix,
+                total,
+            },
+            ..files()
+        };
+        std::fs::write(dir.path().join("deny"), "bad.net # a farm\n").unwrap();
+        let store = store::open(&dir.path().join("census.db")).unwrap();
+        let door = open(&store, &files).await;
+        Self {
+            dir,
+            store,
+            files,
+            door,
+        }
+    }
+
+    /// As after a crash: nothing of the door in memory is left.
+    async fn restarted(self) -> Self {
+        let Self {
+            dir,
+            store,
+            files,
+            door,
+        } = self;
+        drop(door);
+        store.close();
+        let store = store::open(&dir.path().join("census.db")).unwrap();
+        let door = open(&store, &files).await;
+        Self {
+            dir,
+            store,
+            files,
+            door,
+        }
+    }
+
+    async fn named_at(&self, names: &[&str], by: &str, now: Timestamp) {
+        let candidates = names.iter().map(|name| candidate(host(name), now));
+        self.door
+            .named(candidates.collect(), &host(by), now)
+            .await
+            .unwrap();
+    }
+
+    async fn named(&self, names: &[&str], by: &str) {
+        self.named_at(names, by, NOW).await;
+    }
+
+    fn known(&self) -> Vec<String> {
+        let mut known = Vec::new();
+        let reader = self.store.reader().unwrap();
+        reader
+            .each(|record, _| known.push(record.host.to_string()))
+            .unwrap();
+        known
+    }
+
+    /// A server that shares no bit with `other`: what sources are hashed by is chosen by chance.
+    async fn independent_of(&self, other: &str) -> String {
+        let book = self.door.0.book.lock().await;
+        let bit = |source: &str| book.counters.source(source).0 % 64;
+        let mut sources = (0..).map(|n| format!("y{n}.net"));
+        sources.find(|source| bit(source) != bit(other)).unwrap()
+    }
+
+    async fn try_waiting(&self, now: Timestamp) -> u64 {
+        let candidate = |host| candidate(host, now);
+        self.door.try_waiting(now, candidate).await.unwrap()
+    }
+
+    /// That what is on disk is what is in memory.
+    async fn assert_written(&self) {
+        let book = self.door.0.book.lock().await;
+        let remembered = self.door.0.writer.remembered().await.unwrap();
+        let sorted = |mut rows: Vec<Row>| {
+            rows.sort_by_key(|row| (row.table, row.id));
+            rows
+        };
+        let mut again = Counters::resume(remembered.hash_key, remembered.window_start_s);
+        for row in remembered.counters {
+            again.put(row).unwrap();
+        }
+        // A window's turn alone is not worth a write: time tells it again.
+        again.enter(book.counters.window_start_s().unwrap());
+        assert_eq!(
+            sorted(again.rows().collect()),
+            sorted(book.counters.rows().collect())
+        );
+        assert_eq!(remembered.waiting.len(), book.waiting.len());
+        for (name, waiter) in remembered.waiting {
+            assert_eq!(book.waiting.waiter(&name), Some(&waiter), "{name}");
+        }
+    }
+}
+
+async fn open(store: &Store, files: &Files) -> Door {
+    let names = Names {
+        suffixes: Suffixes::compiled(),
+        reserved: Reserved::Refuse,
+    };
+    Door::open(store.writer(), names, files.clone())
+        .await
+        .unwrap()
+}
+
+fn host(name: &str) -> Host {
+    Host::parse(name).unwrap()
+}
+
+fn candidate(host: Host, now: Timestamp) -> Candidate {
+    Candidate {
+        host,
+        due: now,
+        first_seen: now,
+    }
+}
+
+const AMPLE: u32 = 1000;
+
+#[tokio::test]
+async fn what_has_room_comes_in_and_the_rest_waits_over_a_restart_too() {
+    let rig = Rig::new("public default 2", [AMPLE; 3]).await;
+    rig.named(&["a.farm.net", "b.farm.net", "c.farm.net"], "x.net")
+        .await;
+    rig.assert_written().await;
+    let rig = rig.restarted().await;
+    let other = rig.independent_of("x.net").await;
+    rig.named(&["c.farm.net", "d.farm.net", "other.net"], &other)
+        .await;
+    assert_eq!(rig.known(), ["a.farm.net", "b.farm.net", "other.net"]);
+    rig.assert_written().await;
+    let shown = rig.door.shown();
+    assert_eq!((shown.admitted, shown.refused, shown.waiting), (3, 2, 2));
+    let waiter = rig.store.reader().unwrap().waiter(&host("c.farm.net"));
+    assert_eq!(waiter.unwrap().unwrap().named_by.count(), 2);
+}
+
+#[tokio::test]
+async fn neighbours_in_the_order_of_names_come_in_together_from_the_one_that_was_told_first() {
+    let rig = Rig::new("public default 1", [550, AMPLE, AMPLE]).await;
+    let told: Vec<_> = (0..600)
+        .rev()
+        .map(|n| format!("n{n:03}.net"))
+        .chain(["n000.net".to_owned()])
+        .collect();
+    let told: Vec<_> = told.iter().map(String::as_str).collect();
+    rig.named(&told, "x.net").await;
+    let mut expected: Vec<_> = (0..549).map(|n| format!("n{n:03}.net")).collect();
+    expected.push("n599.net".to_owned());
+    assert_eq!(rig.known(), expected);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
+async fn those_of_a_batch_are_due_next_to_each_other() {
+    let rig = Rig::new("public default 1", [AMPLE, AMPLE, AMPLE]).await;
+    let many = i64::try_from(2 * BATCH_MAX).unwrap();
+    let told = (0..many).map(|n| Candidate {
+        due: Timestamp(NOW.0 + n * 7919 % many),
+        ..candidate(host(&format!("n{n:04}.net")), NOW)
+    });
+    let by = host("x.net");
+    rig.door.named(told.collect(), &by, NOW).await.unwrap();
+    let reader = rig.store.reader().unwrap();
+    for n in 0..many {
+        let stored = reader.record(&host(&format!("n{n:04}.net"))).unwrap();
+        let due = stored.unwrap().record.due.unwrap();
+        let is_in_the_first_half = due.0 - NOW.0 < many / 2;
+        assert_eq!(is_in_the_first_half, n < many / 2, "{n}: {due:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_known_name_is_free_and_moves_nothing() {
+    let rig = Rig::new("public default 9", [1, AMPLE, AMPLE]).await;
+    rig.door
+        .brought(vec![host("a.farm.net")], NOW)
+        .await
+        .unwrap();
+    let before = rig.store.reader().unwrap().record(&host("a.farm.net"));
+    let names = ["a.farm.net"; 5];
+    rig.named_at(&names, "x.net", Timestamp(NOW.0 + 5)).await;
+    let after = rig.store.reader().unwrap().record(&host("a.farm.net"));
+    assert_eq!(before.unwrap(), after.unwrap());
+    assert_eq!(rig.door.shown().admitted, 0);
+    // The source has all of its room left, however often a name stands in its list.
+    rig.named(&["b.farm.net", "b.farm.net"], "x.net").await;
+    assert_eq!(rig.known(), ["a.farm.net", "b.farm.net"]);
+    assert_eq!(rig.door.shown().waiting, 0);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
+async fn known_names_cost_neither_the_lock_nor_the_store() {
+    let rig = Rig::new("public default 9", [AMPLE, AMPLE, AMPLE]).await;
+    let names: Vec<_> = (0..300).map(|n| format!("n{n}.net")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    rig.named(&names, "x.net").await;
+    assert_eq!(rig.known().len(), 300);
+    let writer = rig.store.writer();
+    let recognised = names.iter().filter(|name| writer.recognises(&host(name)));
+    let recognised: Vec<&str> = recognised.copied().collect();
+    assert!(recognised.len() > 250, "{}", recognised.len());
+    // Whoever held the lock would wait for ever.
+    let book = rig.door.0.book.lock().await;
+    let mut passed = 0;
+    for name in recognised {
+        let named = vec![candidate(host(name), NOW)];
+        let by = host("y.net");
+        let mut naming = std::pin::pin!(rig.door.named(named, &by, NOW));
+        let polled =
+            std::future::poll_fn(|context| std::task::Poll::Ready(naming.as_mut().poll(context)));
+        passed += i32::from(polled.await.is_ready());
+    }
+    drop(book);
+    assert!(passed > 230, "{passed}");
+}
+
+#[tokio::test]
+async fn servers_below_one_domain_are_one_source() {
+    let rig = Rig::new("public default 9", [2, AMPLE, AMPLE]).await;
+    for (n, by) in ["a.x.net", "b.x.net", "x.net", "y.net"].iter().enumerate() {
+        rig.named(&[&format!("n{n}.net")], by).await;
+    }
+    assert_eq!(rig.known(), ["n0.net", "n1.net", "n3.net"]);
+}
+
+#[tokio::test]
+async fn the_operator_needs_no_room_and_is_held_to_his_own_bans() {
+    let rig = Rig::new("domain farm.net 0", [0, 0, 0]).await;
+    let hosts = ["a.net", "b.farm.net", "bad.net", "a.bad.net"].map(host);
+    let brought = rig.door.brought(hosts.to_vec(), NOW).await.unwrap();
+    let words: Vec<_> = brought
+        .iter()
+        .map(|(host, brought)| match brought {
+            Brought::Refused(refusal) => format!("{host}: {refusal}"),
+            Brought::New | Brought::Known => format!("{host}: {brought:?}"),
+        })
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "b.farm.net: the rules admit nobody by `farm.net`",
+            "bad.net: the operator's deny-list has `bad.net`: a farm",
+            "a.bad.net: the operator's deny-list has `bad.net`: a farm",
+            "a.net: New"
+        ]
+    );
+    rig.named(&["b.farm.net", "a.bad.net", "c.net"], "x.net")
+        .await;
+    assert_eq!(rig.known(), ["a.net"]);
+    assert_eq!(
+        rig.door.shown().waiting,
+        0,
+        "the banned, and whom no rule knows, don't wait"
+    );
+}
+
+#[tokio::test]
+async fn those_who_wait_come_in_when_there_is_room_the_most_often_named_first() {
+    let rig = Rig::new("public default 1", [AMPLE, AMPLE, 1]).await;
+    rig.named(&["first.net"], "x.net").await;
+    rig.named(&["early.net", "known.net"], "x.net").await;
+    let other = rig.independent_of("x.net").await;
+    rig.named(&["known.net"], &other).await;
+    let later = |days: i64| Timestamp(NOW.0 + days * DAY_MS);
+    assert_eq!(rig.try_waiting(Timestamp(later(1).0 - 1)).await, 0);
+    assert_eq!(rig.try_waiting(later(1)).await, 1);
+    assert_eq!(rig.known(), ["first.net", "known.net"]);
+    rig.assert_written().await;
+    let rig = rig.restarted().await;
+    assert_eq!(
+        rig.try_waiting(later(1)).await,
+        0,
+        "a restart makes no room"
+    );
+    assert_eq!(rig.try_waiting(later(2)).await, 1);
+    assert_eq!(rig.known(), ["early.net", "first.net", "known.net"]);
+    assert_eq!(rig.try_waiting(later(3)).await, 0);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
+async fn who_came_in_otherwise_or_was_not_named_for_long_waits_no_more() {
+    let rig = Rig::new("public default 1", [AMPLE, AMPLE, 0]).await;
+    rig.named(&["a.net", "b.net", "c.net"], "x.net").await;
+    rig.door.brought(vec![host("a.net")], NOW).await.unwrap();
+    assert_eq!(rig.door.shown().waiting, 2);
+    rig.try_waiting(NOW).await;
+    rig.assert_written().await;
+    let later = Timestamp(NOW.0 + 31 * DAY_MS);
+    rig.named_at(&["c.net"], "x.net", Timestamp(NOW.0 + 2 * DAY_MS))
+        .await;
+    rig.try_waiting(later).await;
+    assert_eq!(rig.door.shown().waiting, 1);
+    rig.assert_written().await;
+}
+
+/// Some of a flood's ten million names, in short lists and in long ones, whose batches are larger: what is below one domain costs a bounded number of rows, writes and look-ups.
+#[tokio::test]
+async fn a_flood_below_one_domain_keeps_a_bounded_number_of_rows_and_honest_names_come_in() {
+    let Limits {
+        source,
+        shared_suffix,
+        total,
+    } = Limits::ORDINARY;
+    let limits = [source, shared_suffix, total].map(Limit::get);
+    for (list, passed_over) in [(2000, 9000), (LONG_LIST_MIN, 97_000)] {
+        let rig = Rig::new("public default 20", limits).await;
+        let names: Vec<_> = (0..list).map(|n| format!("n{n}.flood.net")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        for server in 0..5 {
+            rig.named(&names, &format!("s{server}.net")).await;
+        }
+        rig.named(&["honest.net"], "s0.net").await;
+        assert_eq!(rig.known().len(), 21);
+        let shown = rig.door.shown();
+        assert_eq!((shown.admitted, shown.waiting), (21, 100));
+        assert!(shown.passed_over > passed_over, "{shown:?}");
+        rig.assert_written().await;
+    }
+}
+
+#[tokio::test]
+async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
+    let rig = Rig::new("public default 1", [AMPLE, AMPLE, AMPLE]).await;
+    rig.named(&["a.farm.net", "b.farm.net"], "x.net").await;
+    let elsewhere = TempDir::new().unwrap();
+    let closed = store::open(&elsewhere.path().join("census.db")).unwrap();
+    let closed_writer = closed.writer();
+    closed.close();
+    let later = Timestamp(NOW.0 + DAY_MS);
+    let names = ["b.farm.net", "c.farm.net", "new.net"];
+    {
+        let mut book = rig.door.0.book.lock().await;
+        book.enter(later);
+        let source = book.counters.source("y.net");
+        let asking = names.map(|name| {
+            Asking::named(
+                candidate(host(name), later),
+                &rig.door.names(),
+                source,
+                "y.net",
+            )
+        });
+        let terms = rig.door.terms();
+        let failed = book
+            .let_in(asking.into(), &terms, &closed_writer, later)
+            .await;
+        assert!(matches!(failed, Err(StoreError::Closed)), "{failed:?}");
+        assert_eq!(book.counters.rows().count(), 0);
+        let waits = |name: &str| book.waiting.waiter(name).is_some();
+        assert!(waits("b.farm.net") && waits("c.farm.net") && !waits("new.net"));
+    }
+    rig.named_at(&names, "y.net", later).await;
+    assert_eq!(rig.known(), ["a.farm.net", "b.farm.net", "new.net"]);
+    rig.assert_written().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_changes_nothing_and_what_is_right_is_in_force_at_once() {
+    let rig = Rig::new("public default 1", [AMPLE; 3]).await;
+    rig.named(&["a.farm.net", "b.farm.net"], "x.net").await;
+    let rules = rig.dir.path().join("rules");
+    std::fs::write(&rules, "public default 2\ndomain\n").unwrap();
+    std::fs::write(rig.dir.path().join("deny"), "*.x.net\n").unwrap();
+    let wrong = rig.door.reload().await.unwrap_err();
+    assert!(
+        wrong.contains("/rules:2: ") && wrong.contains("/deny:1: "),
+        "{wrong}"
+    );
+    rig.named(&["b.farm.net", "c.bad.net"], "x.net").await;
+    assert_eq!(rig.known(), ["a.farm.net"]);
+    std::fs::write(&rules, "public default 2\n").unwrap();
+    std::fs::write(rig.dir.path().join("deny"), "b.farm.net\n").unwrap();
+    let right = rig.door.reload().await.unwrap();
+    assert!(
+        right.contains("2 a registered domain") && right.contains("1 denied"),
+        "{right}"
+    );
+    rig.try_waiting(NOW).await;
+    rig.named(&["b.farm.net", "c.bad.net", "c.farm.net"], "x.net")
+        .await;
+    assert_eq!(rig.known(), ["a.farm.net", "c.bad.net", "c.farm.net"]);
+    assert_eq!(rig.door.shown().waiting, 0, "who is denied waits no more");
+    rig.door.denies(&host("x.b.farm.net")).unwrap_err();
+    rig.door.denies(&host("xb.farm.net")).unwrap();
+}
+
+#[test]
+fn rounds_come_every_ten_minutes_with_a_new_window_and_on_demand() {
+    let mut rounds = retry::Rounds::default();
+    assert!(rounds.begin(Some(0), 1000));
+    assert!(!rounds.begin(Some(0), 1599));
+    assert!(rounds.begin(Some(0), 1600));
+    assert!(rounds.begin(Some(86_400), 1601));
+    assert!(!rounds.begin(Some(86_400), 1602));
+    rounds.hurry();
+    assert!(rounds.begin(Some(86_400), 1603));
+    assert!(rounds.begin(Some(86_400), 5), "the clock was set back");
+}
+
+#[tokio::test]
+async fn status_learns_from_the_rules_in_force_whether_the_test_domain_is_taken() {
+    let dir = TempDir::new().unwrap();
+    let store = store::open(&dir.path().join("census.db")).unwrap();
+    for (test_domain, expect) in [(TestDomain::Refuse, false), (TestDomain::Allow, true)] {
+        let files = Files {
+            test_domain,
+            ..files()
+        };
+        let door = open(&store, &files).await;
+        assert_eq!(door.shown().takes_test_domain, expect);
+    }
+}

@@ -1,0 +1,58 @@
+use census::group::{Group, Wildcard};
+use store::WildcardLook;
+
+use super::*;
+
+#[test]
+fn only_a_registered_domain_is_a_group_and_the_right_one_is_named() {
+    let names = crate::names::gate::tests::names();
+    assert_eq!(
+        registered(&names, " Farm.Info. "),
+        Ok("farm.info".to_owned())
+    );
+    let refused = registered(&names, "a.farm.info").unwrap_err();
+    assert_eq!(
+        refused,
+        "a.farm.info belongs to the group farm.info; name that"
+    );
+    assert!(
+        registered(&names, "co.uk")
+            .unwrap_err()
+            .contains("public suffix")
+    );
+    assert!(registered(&names, "a\u{1b}b").is_err());
+}
+
+#[test]
+fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
+    let mut stored = StoredGroup {
+        domain: "farm.test".to_owned(),
+        group: Group {
+            hosts: 400,
+            is_over: true,
+            decision: Decision::None,
+            asked_since: None,
+            asked: 0,
+        },
+        reason: None,
+        decided_at: None,
+        held_back: 399,
+        wildcard: WildcardLook::default(),
+    };
+    assert_eq!(
+        in_words(&stored),
+        "400 hosts, held: nobody has looked at it, 399 hosts held back"
+    );
+    stored.group.decision = Decision::Limit { a_day: 5 };
+    stored.reason = Some("a hoster".to_owned());
+    stored.decided_at = Some(Timestamp(0));
+    assert_eq!(
+        in_words(&stored),
+        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster"
+    );
+    stored.wildcard.found = Some((Wildcard::SamePlace, Timestamp(1000)));
+    assert_eq!(
+        in_words(&stored),
+        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster; any name below it resolves to the same place (wildcard DNS, looked at 1970-01-01T00:00:01Z)"
+    );
+}

@@ -1,0 +1,178 @@
+//! Looks whether any name below the domain of a held group resolves, so that whoever decides about the group knows (docs/admission.md).
+//!
+//! In: time, held groups. Out: what made-up names showed, kept with their group; words for it. Refused: nothing; domains on the operator's deny-list are
+//! not looked at. Nothing is decided by it. A fault of ours leaves no trace but a later try (invariant I5).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use census::group::Wildcard;
+use census::time::{Calendar, Timestamp};
+use gateway::control::{Wildcard as Found, WildcardTrouble};
+use gateway::{ClientError, LookedBelow};
+use protocol::Host;
+use store::WildcardLook;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::inspect::explain::rfc3339;
+use crate::services::Tools;
+
+/// One group is looked at so often: 1440 a day, far more than come up, and no burden for a resolver.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// The same where intervals are shortened, as in the lab.
+const LOOK_EVERY_IN_HASTE: Duration = Duration::from_secs(1);
+
+/// A group that the gateway puts off leaves the turn to others for so long.
+const AGAIN_AFTER: Duration = Duration::from_secs(600);
+
+/// Groups that are put off at once: as many as come up within [`AGAIN_AFTER`]. With more, the network is at fault and not one of them.
+const PUT_OFF_MAX: usize = 10;
+
+/// What came of asking the gateway about one domain.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// Something to keep with the group: what was found, or why nothing was, in words.
+    Known(Result<Wildcard, String>),
+    /// The domain has its turn later.
+    PutOff(Duration),
+    /// Ours.
+    Fault,
+}
+
+/// Which groups leave the turn to others, and until when.
+#[derive(Debug, Default)]
+struct PutOff(BTreeMap<String, Timestamp>);
+
+impl PutOff {
+    /// The first of them that is not put off.
+    fn first_in_turn(&mut self, domains: Vec<String>, now: Timestamp) -> Option<String> {
+        self.0.retain(|_, until| *until > now);
+        domains
+            .into_iter()
+            .find(|domain| !self.0.contains_key(domain))
+    }
+
+    fn add(&mut self, domain: String, wait: Duration, now: Timestamp, calendar: Calendar) {
+        if self.0.len() < PUT_OFF_MAX {
+            let wait = wait.clamp(calendar.shortened(AGAIN_AFTER), calendar.wildcard_again());
+            self.0.insert(domain, now.plus(wait));
+        }
+    }
+}
+
+/// Looks at held groups until `shutdown`, one at a time.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let every = if tools.calendar.divisor > 1 {
+        LOOK_EVERY_IN_HASTE
+    } else {
+        LOOK_EVERY
+    };
+    let mut look = tokio::time::interval(every);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut put_off = PutOff::default();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            _ = look.tick() => {}
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = look_at_one(&mut put_off, &tools) => {}
+        }
+    }
+}
+
+/// Looks at the group that has waited for longest, if one does.
+async fn look_at_one(put_off: &mut PutOff, tools: &Tools) {
+    let (now, calendar) = (tools.now(), tools.calendar);
+    let limit = u32::try_from(PUT_OFF_MAX.saturating_add(1)).unwrap_or(u32::MAX);
+    let waiting = tools.writer.groups_not_looked_at(now, calendar, limit);
+    let waiting = match waiting.await {
+        Ok(domains) => domains,
+        // What else fails for it is told by the loop.
+        Err(error) => return tracing::debug!(%error, "held groups could not be read"),
+    };
+    let Some(domain) = put_off.first_in_turn(waiting, now) else {
+        return;
+    };
+    match look_below(&domain, tools).await {
+        Ended::Known(outcome) => {
+            tracing::info!(
+                domain,
+                ?outcome,
+                "a held group was looked at for wildcard DNS"
+            );
+            let kept = tools.writer.keep_wildcard(domain, outcome, tools.now());
+            if let Err(error) = kept.await {
+                tracing::debug!(%error, "what made-up names showed could not be written");
+            }
+        }
+        Ended::PutOff(wait) => put_off.add(domain, wait, now, calendar),
+        Ended::Fault => {}
+    }
+}
+
+async fn look_below(domain: &str, tools: &Tools) -> Ended {
+    let Ok(host) = Host::parse(domain) else {
+        return Ended::Known(Err("it is no name any more".to_owned()));
+    };
+    if let Err(refusal) = tools.door.denies(&host) {
+        return Ended::Known(Err(format!("not asked: {refusal}")));
+    }
+    conclude(tools.gateway.wildcard(host).await)
+}
+
+fn conclude(looked: Result<LookedBelow, ClientError>) -> Ended {
+    match looked {
+        Ok(LookedBelow::Answered(found)) => Ended::Known(match found {
+            Found::SamePlace {} => Ok(Wildcard::SamePlace),
+            Found::Apart {} => Ok(Wildcard::Apart),
+            Found::No {} => Ok(Wildcard::No),
+            Found::Unknown { why } => Err(trouble_words(why).to_owned()),
+        }),
+        Ok(LookedBelow::Deferred { retry_after, .. }) => Ended::PutOff(retry_after),
+        Ok(LookedBelow::Offline) => Ended::Fault,
+        Err(error) => {
+            // Checks fail for it too, and are told of.
+            tracing::debug!(%error, "the gateway could not be asked about a held group");
+            Ended::Fault
+        }
+    }
+}
+
+fn trouble_words(why: WildcardTrouble) -> &'static str {
+    match why {
+        WildcardTrouble::ServerFailed => "its name servers fail",
+        WildcardTrouble::TimedOut => "its name servers did not answer",
+        WildcardTrouble::NameTooLong => "it is too long for a name below it",
+    }
+}
+
+/// What is known of it, to be put behind a group's words; nothing for a group that was never looked at.
+pub(super) fn in_words(look: &WildcardLook) -> String {
+    let found = look.found.map(|(wildcard, at)| {
+        let at = rfc3339(at);
+        match wildcard {
+            Wildcard::SamePlace => format!(
+                "; any name below it resolves to the same place (wildcard DNS, looked at {at})"
+            ),
+            Wildcard::Apart => format!(
+                "; any name below it resolves, each to another place (wildcard DNS, looked at {at})"
+            ),
+            Wildcard::No => format!("; made-up names below it do not resolve (looked at {at})"),
+        }
+    });
+    let trouble = look.trouble.as_ref().zip(look.tried).map(|(trouble, at)| {
+        let at = rfc3339(at);
+        format!("; whether any name below it resolves could not be found out at {at}: {trouble}")
+    });
+    found.unwrap_or_default() + &trouble.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

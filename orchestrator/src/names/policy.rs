@@ -1,0 +1,277 @@
+//! Admission rules and the list of public suffixes that they go by, read from their files.
+//!
+//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`] that the door goes by. Refused: files that can't
+//! be read or are too big, rules with any line that is none, and a list that is none: all or nothing, so that what is in force stays in force.
+
+use std::path::{Path, PathBuf};
+
+use admission::list;
+use admission::rules::{self, RulesError};
+use admission::{
+    DomainList, Limit, Limits, Names, Policy, Reserved, Rules, SuffixError, Suffixes, Terms,
+    TestDomain, suffixes,
+};
+use thiserror::Error;
+
+use crate::config::ConfigError;
+use crate::config::input_file::{self, DASH, FileError};
+
+/// What the files are called in errors.
+const RULES: &str = "admission rules";
+const LIST: &str = "public suffix list";
+const DENY: &str = "deny-list";
+const ALLOW: &str = "allow-list";
+
+/// The rules without a file: twenty new names a day of each registered domain. Whoever runs more instances than that below one domain is known by
+/// name, or has the rest a day later.
+const DEFAULT_RULES: &str = "public default 20\n";
+
+/// The same in the lab, whose names have no public suffix and lie below few domains.
+const LAB_RULES: &str = "public default 20\ndomain test 2147483647\ndomain example 2147483647\n";
+
+/// Where what the door goes by is written.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The rules; none: the built-in ones.
+    pub rules: Option<PathBuf>,
+    /// Names that are never admitted nor checked.
+    pub deny: Option<PathBuf>,
+    /// Names that need no room by the rules.
+    pub allow: Option<PathBuf>,
+    /// The census's own public suffixes.
+    pub suffix_list: SuffixPlace,
+    /// Whether the lab's names are admitted.
+    pub reserved: Reserved,
+    /// Settings that are no files.
+    pub limits: Limits,
+    /// Whether the rules decide on `test.sigsum.org` as on any domain.
+    pub test_domain: TestDomain,
+}
+
+/// Where the census's own list of public suffixes is: in the operator's file, else in the one that was read as a source, else built in.
+#[derive(Debug, Clone, Default)]
+pub struct SuffixPlace {
+    /// The operator's file; what he names there nothing replaces.
+    pub set: Option<PathBuf>,
+    /// Where a list goes that was read as a source. It need not be there.
+    pub read: PathBuf,
+}
+
+impl SuffixPlace {
+    /// The list's file; none: the one built in. Blocks.
+    pub fn path(&self) -> Option<&Path> {
+        let read = Some(&*self.read).filter(|path| path.exists());
+        self.set.as_deref().or(read)
+    }
+
+    /// The list itself. Blocks.
+    ///
+    /// # Errors
+    /// When its file can't be read, is too big, or is not the whole list.
+    pub fn list(&self) -> Result<Suffixes, ListError> {
+        self.path().map_or(Ok(Suffixes::compiled()), whole_list)
+    }
+}
+
+/// Every reason why what the files hold can't be in force, a line or more each.
+#[derive(Debug, Error)]
+#[error("{}", in_lines(.0))]
+pub struct TermsError(Vec<PolicyError>);
+
+impl Files {
+    /// What is written there now. Blocks.
+    ///
+    /// # Errors
+    /// With every line of every file that is wrong.
+    pub fn read(&self) -> Result<Terms, TermsError> {
+        let (policy, deny, allow) = (
+            self.policy(),
+            self.deny_list(),
+            domains(ALLOW, self.allow.as_deref()),
+        );
+        match (policy, deny, allow) {
+            (Ok(policy), Ok(deny), Ok(allow)) => Ok(Terms {
+                policy,
+                deny,
+                allow,
+                limits: self.limits,
+            }),
+            (policy, deny, allow) => {
+                let errors = [policy.err(), deny.err(), allow.err()];
+                Err(TermsError(errors.into_iter().flatten().collect()))
+            }
+        }
+    }
+
+    /// The rule for names by the list of suffixes that is there now. Blocks.
+    ///
+    /// # Errors
+    /// When that is none.
+    pub fn names(&self) -> Result<Names, ListError> {
+        Ok(Names {
+            suffixes: self.suffix_list.list()?,
+            reserved: self.reserved,
+        })
+    }
+
+    /// The deny-list alone. Blocks.
+    ///
+    /// # Errors
+    /// When it can't be read or has a line that is no name.
+    pub fn deny_list(&self) -> Result<DomainList, PolicyError> {
+        domains(DENY, self.deny.as_deref())
+    }
+
+    /// What they are, in a line: `public default 20; …`.
+    pub fn in_words(&self, terms: &Terms) -> String {
+        let rules = self.rules.as_ref().map_or_else(
+            || "built-in rules (20 a registered domain and day)".to_owned(),
+            |path| {
+                let rules = &terms.policy.rules;
+                let public = rules.public.as_ref().map_or(0, |public| public.limit.get());
+                format!(
+                    "{}: {} keys, {} domains, {public} a registered domain and day",
+                    path.display(),
+                    rules.keys.len(),
+                    rules.domains.len(),
+                )
+            },
+        );
+        let limits = &terms.limits;
+        format!(
+            "{rules}; {} a source, {} a shared suffix, {} in all; {} denied, {} allowed",
+            limits.source,
+            limits.shared_suffix,
+            limits.total,
+            terms.deny.len(),
+            terms.allow.len()
+        )
+    }
+
+    fn policy(&self) -> Result<Policy, PolicyError> {
+        let rules = match (&self.rules, self.reserved) {
+            (Some(path), _) => read_rules(path)?,
+            (None, Reserved::Refuse) => built_in(DEFAULT_RULES)?,
+            (None, Reserved::AllowInLab) => built_in(LAB_RULES)?,
+        };
+        with_suffixes(rules, None, self.test_domain, || {
+            Ok(self.suffix_list.list()?)
+        })
+    }
+}
+
+fn built_in(rules: &str) -> Result<Rules, RulesError> {
+    Rules::parse(rules.as_bytes(), Path::new("built-in"))
+}
+
+/// The names in the file at `path`, none without one.
+fn domains(what: &'static str, path: Option<&Path>) -> Result<DomainList, PolicyError> {
+    let Some(path) = path else {
+        return Ok(DomainList::default());
+    };
+    let bytes = input_file::read(what, path, rules::FILE_BYTES_MAX)?;
+    Ok(DomainList::parse(&bytes, path)?)
+}
+
+fn in_lines(errors: &[PolicyError]) -> String {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// Why there is no policy.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// The rules file can't be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It holds no rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The list that it names, or that was named instead, is none.
+    #[error(transparent)]
+    Suffixes(#[from] ListError),
+    /// A list of domains has lines that are none.
+    #[error(transparent)]
+    Domains(#[from] list::ListError),
+    /// The census's own list is none.
+    #[error(transparent)]
+    OwnSuffixes(#[from] ConfigError),
+}
+
+/// Why a file is no list of public suffixes.
+#[derive(Debug, Error)]
+pub enum ListError {
+    /// It can't be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It holds no list.
+    #[error(transparent)]
+    Content(#[from] SuffixError),
+}
+
+/// The rules in the file at `path`; the list that they name is not looked at.
+///
+/// # Errors
+/// When the file can't be read, is too big, or has a line that is no rule.
+pub fn read_rules(path: &Path) -> Result<Rules, PolicyError> {
+    let bytes = input_file::read(RULES, path, rules::FILE_BYTES_MAX)?;
+    Ok(Rules::parse(&bytes, path)?)
+}
+
+/// As [`read_rules`], from standard input.
+///
+/// # Errors
+/// As [`read_rules`].
+pub fn read_rules_from_stdin() -> Result<Rules, PolicyError> {
+    let bytes = input_file::read_stdin(RULES, rules::FILE_BYTES_MAX)?;
+    Ok(Rules::parse(&bytes, Path::new(DASH))?)
+}
+
+/// The list of public suffixes in the file at `path`, which must be the whole one: it replaces the compiled-in list.
+///
+/// # Errors
+/// When the file can't be read, is too big, or is not the whole list.
+pub fn whole_list(path: &Path) -> Result<Suffixes, ListError> {
+    let bytes = input_file::read(LIST, path, suffixes::FILE_BYTES_MAX)?;
+    Ok(Suffixes::from_bytes(&bytes, path)?)
+}
+
+/// The list of public suffixes in the file at `path`, which may be an excerpt.
+///
+/// # Errors
+/// When the file can't be read, is too big, or has a line that is no rule.
+pub fn excerpt(path: &Path) -> Result<Suffixes, ListError> {
+    let bytes = input_file::read(LIST, path, suffixes::FILE_BYTES_MAX)?;
+    Ok(Suffixes::from_excerpt(&bytes, path)?)
+}
+
+/// The policy of these rules. Their public suffixes are those in the file at `suffixes` when one is given, else those that the `public` line names,
+/// `own` for `default`. No list is opened while there is no such line, or it is off.
+///
+/// # Errors
+/// When the list can't be read or is none.
+pub fn with_suffixes(
+    rules: Rules,
+    suffixes: Option<&Path>,
+    test_domain: TestDomain,
+    own: impl FnOnce() -> Result<Suffixes, ConfigError>,
+) -> Result<Policy, PolicyError> {
+    let is_off = rules
+        .public
+        .as_ref()
+        .is_none_or(|public| public.limit == Limit::ZERO);
+    let suffixes = match suffixes.or(rules.list_file()) {
+        // Never asked.
+        _ if is_off => Suffixes::compiled(),
+        Some(path) => excerpt(path)?,
+        None => own()?,
+    };
+    Ok(Policy {
+        rules,
+        suffixes,
+        test_domain,
+    })
+}
+
+#[cfg(test)]
+mod tests;

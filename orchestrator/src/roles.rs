@@ -1,0 +1,207 @@
+//! The long-lived roles: daemon, launcher, gateway, intake. Each runs until SIGTERM or SIGINT.
+
+mod open_files;
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use launcher::BollardEngine;
+use store::Store;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::check::slots::SlotQueue;
+use crate::config::Config;
+use crate::daemon::{Daemon, Live, ORDERS_MAX};
+use crate::lists;
+use crate::names::gate::{self, Door};
+use crate::names::groups;
+use crate::serve::control::{self, Handler};
+use crate::serve::intake::IntakeDoor;
+use crate::serve::intake::proofs::Visits;
+use crate::serve::metrics::survey::Places;
+use crate::serve::metrics::{MetricsDoor, Source, Surveyor};
+use crate::services::Tools;
+use crate::services::clock::{Clock, Dice, SteadyClock, SystemClock};
+
+pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
+    config.require_contact()?;
+    shout(config);
+    let sources = config.sources()?;
+    let shutdown = until_signal()?;
+    open_files::raise();
+    let store = store::open(&config.database())?;
+    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
+    let (slots, signals) = SlotQueue::new();
+    let tools = Tools::new(
+        config,
+        store.writer(),
+        door(config, &store).await?,
+        clock.clone(),
+        Dice::from_os(),
+        slots,
+    );
+    let live = Arc::new(Live::new(clock.now(), tools.meters.clone()));
+    let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
+    let handler = Handler::with_daemon(&tools, orders, live.clone());
+    let intake = intake_door(config, &store, &tools, &handler)?;
+    let metrics = metrics_door(config, &store, &tools, &handler)?;
+    let waiting = gate::keep(tools.clone(), shutdown.clone());
+    let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
+    let wildcards = groups::wildcards::keep(tools.clone(), shutdown.clone());
+    let lists = lists::keep::keep(
+        tools.clone(),
+        sources,
+        config.suffix_list.clone(),
+        shutdown.clone(),
+    );
+    let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
+    let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders, signals).await?;
+    let listener = control::listen(&config.control_socket())?;
+    let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
+    let intake = async {
+        match intake {
+            Some(door) => door.serve(shutdown.clone()).await,
+            None => Ok(()),
+        }
+    };
+    let metrics = async {
+        match metrics {
+            Some(door) => door.serve(shutdown.clone()).await,
+            None => Ok(()),
+        }
+    };
+    // When one fails, the process ends, and whoever watches it starts a new one.
+    tokio::try_join!(
+        control,
+        intake,
+        metrics,
+        waiting,
+        grouped,
+        wildcards,
+        lists,
+        reloads,
+        daemon.run(shutdown.clone())
+    )?;
+    Ok(())
+}
+
+/// The intake's socket, where there is one.
+fn intake_door(
+    config: &Config,
+    store: &Store,
+    tools: &Tools,
+    handler: &Handler,
+) -> anyhow::Result<Option<IntakeDoor>> {
+    let Some(path) = &config.intake_socket else {
+        return Ok(None);
+    };
+    let proofs = Arc::new(Visits::new(tools.clone()));
+    IntakeDoor::open(path, handler.clone(), store.reader()?, proofs).map(Some)
+}
+
+/// Prometheus's socket, where there is one.
+fn metrics_door(
+    config: &Config,
+    store: &Store,
+    tools: &Tools,
+    handler: &Handler,
+) -> anyhow::Result<Option<MetricsDoor>> {
+    let Some(path) = &config.metrics_socket else {
+        return Ok(None);
+    };
+    let places = Places {
+        database: config.database(),
+        public: config.public_dir.clone(),
+    };
+    let surveyor = Surveyor::new(store.reader()?, places, tools.clock.clone());
+    MetricsDoor::open(path, Source::new(handler.clone(), tools, surveyor)).map(Some)
+}
+
+/// The door by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do
+/// damage.
+pub(crate) async fn door(config: &Config, store: &Store) -> anyhow::Result<Door> {
+    let files = config.admission.clone();
+    Ok(Door::open(store.writer(), config.names()?, files).await?)
+}
+
+/// SIGHUP reads the rules again. It is caught from here on, before the daemon says that it runs.
+fn reload_on_hangup(
+    door: Door,
+    shutdown: CancellationToken,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return Ok(()),
+                _ = hangup.recv() => gate::tell_reload(&door.reload().await),
+            }
+        }
+    })
+}
+
+pub(crate) async fn launcher(config: &Config) -> anyhow::Result<()> {
+    let shutdown = until_signal()?;
+    let settings = config.launcher_settings.clone();
+    let engine = BollardEngine::new(config.engine_socket.clone());
+    launcher::serve(settings, engine, shutdown)
+        .await
+        .context("launcher")?;
+    Ok(())
+}
+
+pub(crate) async fn gateway(config: &Config) -> anyhow::Result<()> {
+    let shutdown = until_signal()?;
+    open_files::raise();
+    gateway::serve(config.gateway_settings.clone(), shutdown)
+        .await
+        .context("gateway")?;
+    Ok(())
+}
+
+pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
+    let shutdown = until_signal()?;
+    let clock = SystemClock;
+    let now =
+        Arc::new(move || token::UnixSeconds(u64::try_from(clock.now().0 / 1000).unwrap_or(0)));
+    let settings = config.intake_settings()?;
+    ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
+        .await
+        .context("intake")?;
+    Ok(())
+}
+
+fn shout(config: &Config) {
+    if config.reserved == admission::Reserved::AllowInLab {
+        tracing::warn!("LAB MODE: names below .test and .example are admitted");
+    }
+    if config.calendar.divisor != 1 {
+        tracing::warn!(
+            divisor = config.calendar.divisor,
+            "LAB MODE: all intervals are shortened"
+        );
+    }
+    if config.admission.test_domain == admission::TestDomain::Allow {
+        tracing::warn!("{}", gate::TEST_DOMAIN_WARNING);
+    }
+}
+
+fn until_signal() -> anyhow::Result<CancellationToken> {
+    let shutdown = CancellationToken::new();
+    let (mut term, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let token = shutdown.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        token.cancel();
+    });
+    Ok(shutdown)
+}

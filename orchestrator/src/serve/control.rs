@@ -1,0 +1,501 @@
+//! The daemon's control socket: commands that write talk to it, and the same handler serves them when no daemon runs.
+//!
+//! A connection carries one request, a line of JSON; the answer is any number of `step` lines and one `done` or `failed`.
+//! The socket lies in the data directory, which only the census's own user may enter.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::KeyHash;
+use anyhow::Context;
+use census::source::Memory;
+use census::time::Calendar;
+use dump::Force;
+use protocol::Host;
+use store::{OptIn, OptOut, StoreError, Writer};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::daemon::{Live, LiveState, Order};
+use crate::names::gate::{Brought, Door, Submitted};
+use crate::names::groups::{self, Verb};
+use crate::services::Tools;
+
+mod adopt;
+mod client;
+mod wire;
+
+pub use self::adopt::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee};
+pub use self::client::{Conversation, ask};
+pub use self::wire::{AddReport, Answer, By, Request};
+
+/// Longest request: a batch of names.
+pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
+
+/// Names in one request: below [`REQUEST_BYTES_MAX`] even when all are as long as names can be.
+pub const NAMES_PER_REQUEST_MAX: usize = 200;
+
+/// Connections at once: operators' commands and a health check.
+const CONNECTIONS_MAX: usize = 32;
+
+/// How often the socket is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// A client that sends no whole request in this time is let go.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// Steps of a watched check that wait for a slow terminal.
+const STEPS_WAITING_MAX: usize = 4096;
+
+/// Serves requests with what is there: always a writer, and a loop when the daemon runs.
+#[derive(Debug, Clone)]
+pub struct Handler {
+    tools: Arc<HandlerTools>,
+    daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
+}
+
+#[derive(Debug)]
+struct HandlerTools {
+    writer: Writer,
+    door: Door,
+    clock: Arc<dyn crate::services::clock::Clock>,
+    calendar: Calendar,
+}
+
+impl Handler {
+    /// For the daemon.
+    pub fn with_daemon(tools: &Tools, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
+        let handler = Self::alone(
+            tools.writer.clone(),
+            tools.door.clone(),
+            tools.clock.clone(),
+            tools.calendar,
+        );
+        Self {
+            daemon: Some((orders, live)),
+            ..handler
+        }
+    }
+
+    /// For a command that holds the database itself.
+    pub fn alone(
+        writer: Writer,
+        door: Door,
+        clock: Arc<dyn crate::services::clock::Clock>,
+        calendar: Calendar,
+    ) -> Self {
+        Self {
+            tools: Arc::new(HandlerTools {
+                writer,
+                door,
+                clock,
+                calendar,
+            }),
+            daemon: None,
+        }
+    }
+
+    /// Serves one request; the last answer sent is no `step`.
+    pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
+        let last = match request {
+            Request::Add { names } => self.add(&names).await.map(Answer::Added),
+            Request::Adopt(hosts) => self.adopt(&hosts).await.map(Answer::Adopted),
+            Request::OptOut { host, by, undo } => {
+                self.opt_out(&host, by, undo).await.map(Answer::Done)
+            }
+            Request::Check { host } => self.check(host, answers).await.map(Answer::Done),
+            Request::Dump { force } => self.dump(force).await.map(Answer::Done),
+            Request::ReloadAdmission {} => self.reload_admission().await.map(Answer::Done),
+            Request::DecideGroup {
+                domain,
+                verb,
+                reason,
+            } => self
+                .decide_group(&domain, verb, &reason)
+                .await
+                .map(Answer::Done),
+            Request::ResumeSource { name } => self.resume_source(&name).await.map(Answer::Done),
+            Request::Live {} => self.live().map(Answer::Live),
+        };
+        // Who asked may have gone away.
+        answers.send(last.unwrap_or_else(Answer::Failed)).await.ok();
+    }
+
+    pub(crate) async fn add(&self, names: &[String]) -> Result<AddReport, String> {
+        let mut report = AddReport::default();
+        let mut admitted = Vec::new();
+        let rule = self.tools.door.names();
+        for name in names.iter().take(NAMES_PER_REQUEST_MAX) {
+            match rule.admit(name.trim()) {
+                Ok(host) => admitted.push(host),
+                Err(refusal) => report
+                    .refused
+                    .push((protocol::escaped(name.as_bytes(), 200), refusal.to_string())),
+            }
+        }
+        let brought = self.tools.door.brought(admitted, self.tools.clock.now());
+        for (host, brought) in brought.await.map_err(in_words)? {
+            match brought {
+                Brought::New => report.taken.push(host),
+                Brought::Known => report.known.push(host),
+                Brought::Refused(refusal) => {
+                    report.refused.push((host.into(), refusal.to_string()));
+                }
+            }
+        }
+        if let Some((orders, _)) = &self.daemon {
+            // The loop looks by itself within a second.
+            orders.try_send(Order::Look).ok();
+        }
+        Ok(report)
+    }
+
+    async fn opt_out(&self, host: &Host, by: By, undo: bool) -> Result<String, String> {
+        let who = match by {
+            By::Owner => "its owner",
+            By::Moderator => "a moderator",
+        };
+        if undo {
+            return match self.take_back(host, by).await? {
+                OptIn::Done => Ok(format!(
+                    "{host}: {who} took the opt-out back; it is asked again"
+                )),
+                OptIn::NotTheirs { by } => Err(format!(
+                    "{host}: this opt-out was made by {}, and only they take it back",
+                    by.as_str()
+                )),
+                OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),
+            };
+        }
+        Ok(match self.leave_alone(host, by).await? {
+            OptOut::Done => {
+                format!("{host} opted out by {who}: off the next dump, and never asked again")
+            }
+            OptOut::Stands { by } => format!(
+                "{host} opted out already, by {}: nothing to do",
+                by.as_str()
+            ),
+        })
+    }
+
+    /// Writes an opt-out by word of mouth down, and has the loop end what is under way for the host.
+    pub(crate) async fn leave_alone(&self, host: &Host, by: By) -> Result<OptOut, String> {
+        let now = self.tools.clock.now();
+        let writer = &self.tools.writer;
+        let outcome = writer
+            .opt_out(host, by.into(), now)
+            .await
+            .map_err(in_words)?;
+        if let Some((orders, _)) = &self.daemon {
+            orders
+                .send(Order::LeaveAlone { host: host.clone() })
+                .await
+                .map_err(|_ended| ENDING.to_owned())?;
+        }
+        Ok(outcome)
+    }
+
+    /// Brings a submitted host to the door, vouched for by a key's hash and its domain, or by itself.
+    pub(crate) async fn submit(
+        &self,
+        host: &Host,
+        vouched: Option<(KeyHash, &Host)>,
+    ) -> Result<Submitted, String> {
+        let now = self.tools.clock.now();
+        let submitted = self.tools.door.submitted(host, vouched, now).await;
+        let submitted = submitted.map_err(in_words)?;
+        if submitted == Submitted::New
+            && let Some((orders, _)) = &self.daemon
+        {
+            // The loop looks by itself within a second.
+            orders.try_send(Order::Look).ok();
+        }
+        Ok(submitted)
+    }
+
+    /// Takes an opt-out by word of mouth back, for whoever made it (invariant I7).
+    pub(crate) async fn take_back(&self, host: &Host, by: By) -> Result<OptIn, String> {
+        let now = self.tools.clock.now();
+        let writer = &self.tools.writer;
+        writer.opt_in(host, by.into(), now).await.map_err(in_words)
+    }
+
+    /// The name, when it may be in the census.
+    pub(crate) fn admit(&self, host: &Host) -> Result<Host, admission::Refusal> {
+        self.tools.door.names().admit_host(host.clone())
+    }
+
+    /// Whether the operator's deny-list leaves the host out.
+    pub(crate) fn denies(&self, host: &Host) -> Result<(), admission::door::Refusal> {
+        self.tools.door.denies(host)
+    }
+
+    /// Whether the host may be asked for anything: nobody's word keeps us away.
+    pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
+        let may = self.tools.writer.may_be_asked(host).await;
+        may.map_err(in_words)
+    }
+
+    /// Whose the name is.
+    pub(crate) fn registered_domain(&self, host: &Host) -> String {
+        self.tools.door.names().registered_domain(host)
+    }
+
+    async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
+        let Some((orders, _)) = &self.daemon else {
+            return Err(NO_DAEMON.to_owned());
+        };
+        let (watcher, mut steps) = mpsc::channel(STEPS_WAITING_MAX);
+        orders
+            .send(Order::Check {
+                host: host.clone(),
+                watcher,
+            })
+            .await
+            .map_err(|_ended| ENDING.to_owned())?;
+        let mut last = String::new();
+        while let Some(step) = steps.recv().await {
+            answers
+                .send(Answer::Step(step.clone()))
+                .await
+                .map_err(|_gone| "nobody listens".to_owned())?;
+            last = step;
+        }
+        if last.starts_with("not checked") {
+            Err(last)
+        } else {
+            Ok(last)
+        }
+    }
+
+    async fn dump(&self, force: bool) -> Result<String, String> {
+        let Some((orders, _)) = &self.daemon else {
+            return Err(NO_DAEMON.to_owned());
+        };
+        let (answer, outcome) = oneshot::channel();
+        let force = if force { Force::Yes } else { Force::No };
+        orders
+            .send(Order::Dump { force, answer })
+            .await
+            .map_err(|_ended| ENDING.to_owned())?;
+        let names = outcome.await.map_err(|_ended| ENDING.to_owned())??;
+        Ok(format!("published {names} names"))
+    }
+
+    /// Without a daemon there is nothing in force.
+    async fn reload_admission(&self) -> Result<String, String> {
+        if self.daemon.is_none() {
+            return Err(NO_DAEMON.to_owned());
+        }
+        let outcome = self.tools.door.reload().await;
+        crate::names::gate::tell_reload(&outcome);
+        outcome.map(|words| format!("in force: {words}"))
+    }
+
+    async fn decide_group(&self, domain: &str, verb: Verb, reason: &str) -> Result<String, String> {
+        let tools = &self.tools;
+        let (names, now) = (tools.door.names(), tools.clock.now());
+        groups::decide(
+            &tools.writer,
+            &names,
+            domain,
+            verb,
+            reason,
+            now,
+            tools.calendar,
+        )
+        .await
+    }
+
+    async fn resume_source(&self, name: &str) -> Result<String, String> {
+        let resumed = self.tools.writer.resume_source(name).await;
+        match resumed.map_err(in_words)? {
+            Some(Memory {
+                paused: Some(_), ..
+            }) => Ok(format!(
+                "{name}: resumed; it is read within minutes, and taken whatever it holds"
+            )),
+            Some(_) => Ok(format!("{name} is not paused: nothing to do")),
+            None => Err(format!(
+                "{}: no source of this name was ever read; `fedicensus sources list` shows them",
+                protocol::escaped(name.as_bytes(), 200)
+            )),
+        }
+    }
+
+    /// The loop at this moment, and the door.
+    pub(crate) fn live(&self) -> Result<LiveState, String> {
+        let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
+        let now = self.tools.clock.now();
+        Ok(LiveState {
+            clock_trouble: self.tools.clock.trouble(),
+            admission: Some(Box::new(self.tools.door.shown())),
+            ..live.state(now)
+        })
+    }
+}
+
+/// What is said when there is none.
+pub const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
+const ENDING: &str = "the daemon is shutting down";
+
+fn in_words(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// Mode of the sockets that only the census's own user may use.
+pub(crate) const SOCKET_MODE: u32 = 0o600;
+
+/// Makes the control socket.
+///
+/// # Errors
+/// When it can't be made: its path is too long, or its directory can't be written.
+pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
+    listen_as(path, SOCKET_MODE)
+}
+
+/// Makes a socket of this mode.
+///
+/// # Errors
+/// As [`listen`].
+pub(crate) fn listen_as(path: &Path, mode: u32) -> anyhow::Result<UnixListener> {
+    // The database's lock is held, so a socket that is there is a former life's.
+    std::fs::remove_file(path)
+        .or_else(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                Ok(())
+            } else {
+                Err(error)
+            }
+        })
+        .with_context(|| format!("cannot remove the stale socket {}", path.display()))?;
+    let listener = UnixListener::bind(path)
+        .with_context(|| format!("cannot make the socket {}", path.display()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+/// Serves the control socket until `shutdown`, and makes it anew when somebody took it away.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub async fn serve(
+    path: PathBuf,
+    listener: UnixListener,
+    handler: Handler,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let talk = move |stream| {
+        let handler = handler.clone();
+        async move { converse(stream, &handler).await }
+    };
+    accept(path, listener, SOCKET_MODE, CONNECTIONS_MAX, talk, shutdown).await
+}
+
+/// Serves a socket of ours until `shutdown`: `talk` with each connection, at most `connections_max` at once. Makes the socket anew when somebody
+/// took it away, of this mode.
+///
+/// # Errors
+/// None; it is a `Result` so that it can be joined with the loop.
+pub(crate) async fn accept<Talking>(
+    path: PathBuf,
+    mut listener: UnixListener,
+    mode: u32,
+    connections_max: usize,
+    talk: impl Fn(UnixStream) -> Talking,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()>
+where
+    Talking: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(connections_max));
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return Ok(());
+        };
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            accepted = listener.accept() => accepted,
+            _ = look.tick() => {
+                // Without its directory it can't be made, and there is nobody to ask.
+                if is_missing(&path) && let Ok(anew) = listen_as(&path, mode) {
+                    tracing::warn!(path = %path.display(), "a socket was taken away; there is a new one");
+                    listener = anew;
+                }
+                continue;
+            }
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "control socket");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        let talking = talk(stream);
+        tokio::spawn(async move {
+            if let Err(error) = talking.await {
+                tracing::debug!(%error, "a control connection ended early");
+            }
+            drop(place);
+        });
+    }
+}
+
+fn is_missing(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
+}
+
+async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    tokio::time::timeout(
+        REQUEST_WITHIN,
+        BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line),
+    )
+    .await??;
+    let (answers, mut outgoing) = mpsc::channel(64);
+    let serve = async {
+        match serde_json::from_str(&line) {
+            Ok(request) => handler.handle(request, &answers).await,
+            Err(error) => answers
+                .send(Answer::Failed(format!("not a request: {error}")))
+                .await
+                .unwrap_or_default(),
+        }
+        drop(answers);
+    };
+    let send = async {
+        while let Some(answer) = outgoing.recv().await {
+            let mut line = serde_json::to_vec(&answer)?;
+            line.push(b'\n');
+            write.write_all(&line).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::join!(serve, send).1
+}
+
+/// Serves a request without a daemon, by a handler of a database that the caller holds exclusively.
+pub async fn serve_alone(handler: Handler, request: Request) -> Answer {
+    let (answers, mut outgoing) = mpsc::channel(64);
+    let serve = async move {
+        handler.handle(request, &answers).await;
+    };
+    let last = async {
+        let mut last = Answer::Failed("no answer".to_owned());
+        while let Some(answer) = outgoing.recv().await {
+            last = answer;
+        }
+        last
+    };
+    tokio::join!(serve, last).1
+}

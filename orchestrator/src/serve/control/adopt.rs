@@ -1,0 +1,87 @@
+//! Hosts that another crawler knew.
+//!
+//! In: names and what that crawler says of them. Out: rows of those that are new, and what became of the rest. Refused: what is no name for the
+//! census, or on the operator's deny-list.
+
+use std::collections::BTreeMap;
+
+use census::adopted::{Word, adopted};
+use census::time::Jitter;
+use serde::{Deserialize, Serialize};
+
+use super::{Handler, in_words};
+use crate::daemon::Order;
+use crate::names::gate::Brought;
+
+/// Hosts in one request: below [`super::REQUEST_BYTES_MAX`] even when each has two names of 253 bytes that JSON writes as six each, and all its
+/// numbers are as long as can be.
+pub const ADOPTED_PER_REQUEST_MAX: usize = 64;
+
+/// A host that another crawler knew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adoptee {
+    /// Its name, as it stood there.
+    pub name: String,
+    /// What was said of it.
+    pub word: Word,
+    /// A throw of the dice, for when it is asked first: a fraction of `u32::MAX`.
+    pub jitter: u32,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdoptReport {
+    /// How many are in now, by state.
+    pub taken: BTreeMap<String, u64>,
+    /// How many were in, and are as they were.
+    pub known: u64,
+    /// They are no names for the census, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+impl Handler {
+    pub(super) async fn adopt(&self, hosts: &[Adoptee]) -> Result<AdoptReport, String> {
+        let (rule, now) = (self.tools.door.names(), self.tools.clock.now());
+        let mut report = AdoptReport::default();
+        let (mut records, mut states) = (Vec::new(), BTreeMap::new());
+        for Adoptee { name, word, jitter } in hosts.iter().take(ADOPTED_PER_REQUEST_MAX) {
+            let host = match rule.admit(name.trim()) {
+                Ok(host) => host,
+                Err(refusal) => {
+                    let name = protocol::escaped(name.as_bytes(), 200);
+                    report.refused.push((name, refusal.to_string()));
+                    continue;
+                }
+            };
+            let target = word.target.as_ref();
+            let target = target.and_then(|target| rule.admit(target.trim()).ok());
+            let (jitter, calendar) = (Jitter(*jitter), self.tools.calendar);
+            let record = adopted(host, word, target, now, jitter, calendar);
+            // Two names may be one in canonical form: the first counts.
+            states
+                .entry(record.host.clone())
+                .or_insert(record.state.name().as_str());
+            records.push(record);
+        }
+        let brought = self.tools.door.adopted(records).await.map_err(in_words)?;
+        for (host, brought) in brought {
+            match brought {
+                Brought::New => {
+                    let state = states.get(&host).copied().unwrap_or_default();
+                    let count = report.taken.entry(state.to_owned()).or_default();
+                    *count = count.saturating_add(1);
+                }
+                Brought::Known => report.known = report.known.saturating_add(1),
+                Brought::Refused(refusal) => {
+                    report.refused.push((host.into(), refusal.to_string()));
+                }
+            }
+        }
+        if let Some((orders, _)) = &self.daemon {
+            // The loop looks by itself within a second.
+            orders.try_send(Order::Look).ok();
+        }
+        Ok(report)
+    }
+}

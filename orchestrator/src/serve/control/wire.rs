@@ -1,0 +1,106 @@
+//! What commands and the daemon say to each other over the control socket: a line of JSON each.
+
+use protocol::Host;
+use serde::{Deserialize, Serialize};
+
+use super::{AdoptReport, Adoptee};
+use crate::daemon::LiveState;
+use crate::names::groups::Verb;
+
+/// What a command asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Bring names in.
+    Add {
+        /// As typed.
+        names: Vec<String>,
+    },
+    /// Take hosts over as another crawler knew them.
+    Adopt(Vec<Adoptee>),
+    /// An owner, or a moderator, wants a host left alone; or takes that back.
+    OptOut {
+        /// The host.
+        host: Host,
+        /// Who wants it.
+        by: By,
+        /// Take it back.
+        undo: bool,
+    },
+    /// Check a host now.
+    Check {
+        /// The host.
+        host: Host,
+    },
+    /// Publish now.
+    Dump {
+        /// Even when too many names were lost.
+        force: bool,
+    },
+    /// Read the admission rules and the operator's lists again.
+    ReloadAdmission {},
+    /// Decide about a group.
+    DecideGroup {
+        /// Its registered domain, as typed.
+        domain: String,
+        /// What.
+        verb: Verb,
+        /// Why.
+        reason: String,
+    },
+    /// Read a source again that is paused.
+    ResumeSource {
+        /// What the operator calls it.
+        name: String,
+    },
+    /// The loop's state.
+    Live {},
+}
+
+/// Who asks for an opt-out by word of mouth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The instance's owner.
+    Owner,
+    /// A moderator of this census.
+    Moderator,
+}
+
+impl From<By> for census::state::OptedOutBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Owner => Self::Owner,
+            By::Moderator => Self::Moderator,
+        }
+    }
+}
+
+/// A line of the answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// Something happened on the way.
+    Step(String),
+    /// What came of `add`.
+    Added(AddReport),
+    /// What came of `import --minoru`.
+    Adopted(AdoptReport),
+    /// The loop's state.
+    Live(LiveState),
+    /// The end of all others, in words.
+    Done(String),
+    /// It did not work, and why.
+    Failed(String),
+}
+
+/// What became of names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddReport {
+    /// They are in now and due at once.
+    pub taken: Vec<Host>,
+    /// They were in.
+    pub known: Vec<Host>,
+    /// They are no names for the census, and why.
+    pub refused: Vec<(String, String)>,
+}

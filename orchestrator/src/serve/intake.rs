@@ -1,0 +1,278 @@
+//! The daemon's socket for the intake: submissions and opt-outs that were proven there, and hosts' own files for the intake to judge.
+//!
+//! In: requests of [`intake::wire`]. Out: rows, and orders to the loop, as the same words on the control socket would make them; visits to hosts for
+//! one file; an answer each. Refused: everything else. The intake may be taken over, so nothing said here is worth more than an owner's word, names
+//! are admitted anew, who may not be asked is not, and what makes rows of names that the census does not know, or visits, is counted here and not
+//! there.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::intake::wire::{self, Answer, Request, Vouched};
+use admission::KeyHash;
+use census::state::{OptedOutBy, Record};
+use protocol::Host;
+use store::{OptIn, OptOut, Reader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+use self::proofs::{ReadsProofs, Seen};
+use self::strangers::Strangers;
+use crate::names::gate::Submitted;
+use crate::serve::control::{self, By, Handler};
+
+pub mod proofs;
+mod strangers;
+mod turns;
+
+/// Connections at once: as many requests as the intake serves.
+const CONNECTIONS_MAX: usize = 64;
+
+/// The intake writes its request at once.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// The socket, and who answers at it.
+#[derive(Debug)]
+pub struct IntakeDoor {
+    path: PathBuf,
+    listener: UnixListener,
+    answers: IntakeHandler,
+}
+
+/// Answers the intake's requests.
+#[derive(Debug, Clone)]
+pub struct IntakeHandler {
+    handler: Handler,
+    reader: Arc<Mutex<Reader>>,
+    strangers: Arc<Mutex<Strangers>>,
+    proofs: Arc<dyn ReadsProofs>,
+}
+
+impl IntakeDoor {
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn open(
+        path: &Path,
+        handler: Handler,
+        reader: Reader,
+        proofs: Arc<dyn ReadsProofs>,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            listener: control::listen(path)?,
+            answers: IntakeHandler::new(handler, reader, proofs),
+        })
+    }
+
+    /// Serves it until `shutdown`.
+    ///
+    /// # Errors
+    /// None; it is a `Result` so that it can be joined with the loop.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let answers = self.answers;
+        let talk = move |stream| {
+            let answers = answers.clone();
+            async move { converse(stream, &answers).await }
+        };
+        control::accept(
+            self.path,
+            self.listener,
+            control::SOCKET_MODE,
+            CONNECTIONS_MAX,
+            talk,
+            shutdown,
+        )
+        .await
+    }
+}
+
+async fn converse(stream: UnixStream, answers: &IntakeHandler) -> anyhow::Result<()> {
+    let (from, to) = stream.into_split();
+    let answer = match tokio::time::timeout(REQUEST_WITHIN, wire::read(from)).await? {
+        Ok(request) => answers.answer(request).await,
+        Err(error) => Answer::Failed {
+            why: error.to_string(),
+        },
+    };
+    Ok(wire::write(to, &answer).await?)
+}
+
+impl IntakeHandler {
+    /// Over the handler that commands are served by, a reader of its own, and whoever reads proofs.
+    pub fn new(handler: Handler, reader: Reader, proofs: Arc<dyn ReadsProofs>) -> Self {
+        Self {
+            handler,
+            reader: Arc::new(Mutex::new(reader)),
+            strangers: Arc::default(),
+            proofs,
+        }
+    }
+
+    /// Serves one request.
+    pub async fn answer(&self, request: Request) -> Answer {
+        let answered = match request {
+            Request::Submit { host, vouched } => self.submit(host, vouched).await,
+            Request::OptOut { host, undo, domain } => match self.refuse_suffix(&host, domain) {
+                Some(refused) => Ok(refused),
+                None if undo => self.opt_in(host).await,
+                None => self.opt_out(host).await,
+            },
+            Request::SubmissionState { host } => self.state(&host).await,
+            Request::ReadProof { host } => self.read_proof(&host).await,
+        };
+        answered.unwrap_or_else(|why| Answer::Failed { why })
+    }
+
+    async fn submit(&self, host: Host, vouched: Option<Vouched>) -> Result<Answer, String> {
+        if self.found(&host).await?.is_some() {
+            return Ok(Answer::Known {});
+        }
+        let host = match self.handler.admit(&host) {
+            Ok(host) => host,
+            Err(refusal) => return Ok(not_admitted(&refusal)),
+        };
+        let answer = self.hand_to_the_door(&host, vouched.as_ref()).await?;
+        tracing::info!(%host, domain = vouched.map(|by| by.domain.to_string()), ?answer, "submitted");
+        Ok(answer)
+    }
+
+    /// Where a submission that was proven becomes a candidate, vouched for by a domain's key (subject a) or by the host itself. The one place that
+    /// decides whether there is room for it; [`Answer::NotNow`] and [`Answer::Refused`] are what it may say besides.
+    async fn hand_to_the_door(
+        &self,
+        host: &Host,
+        vouched: Option<&Vouched>,
+    ) -> Result<Answer, String> {
+        let by = vouched.map(|by| (KeyHash(by.key_hash.0), &by.domain));
+        Ok(match self.handler.submit(host, by).await? {
+            Submitted::New => Answer::Accepted {},
+            Submitted::Known => Answer::Known {},
+            Submitted::Refused(refusal) => Answer::Refused {
+                why: refusal.to_string(),
+            },
+            Submitted::NoRoom {
+                refusal,
+                retry_after_s,
+            } => Answer::NotNow {
+                why: refusal.to_string(),
+                retry_after_s,
+            },
+        })
+    }
+
+    async fn opt_out(&self, host: Host) -> Result<Answer, String> {
+        if self.found(&host).await?.is_none()
+            && let Some(answer) = self.refuse_stranger(&host)
+        {
+            return Ok(answer);
+        }
+        let outcome = self.handler.leave_alone(&host, By::Owner).await?;
+        tracing::info!(%host, ?outcome, "opted out by its owner over the intake");
+        Ok(match outcome {
+            OptOut::Done => Answer::Done {
+                words: "opted out: off the list at its next edition, and not asked from now on"
+                    .to_owned(),
+            },
+            OptOut::Stands { .. } => Answer::Done {
+                words: "opted out already: it is not listed and not asked".to_owned(),
+            },
+        })
+    }
+
+    /// The names below a public suffix have different owners, so none of them decides for all.
+    fn refuse_suffix(&self, host: &Host, signed_by: Option<Host>) -> Option<Answer> {
+        let domain = signed_by?;
+        let registered = self.handler.registered_domain(host);
+        (!domain.is_within(&registered)).then(|| Answer::NotTheirs {
+            words: format!(
+                "{domain} can't decide for {host}: sign with a key of {registered} or of {host}"
+            ),
+        })
+    }
+
+    /// The row of a name that the census does not know costs room for ever, and one key can speak for ever so many names below its domain.
+    fn refuse_stranger(&self, host: &Host) -> Option<Answer> {
+        if let Err(refusal) = self.handler.admit(host) {
+            return Some(not_admitted(&refusal));
+        }
+        let domain = self.handler.registered_domain(host);
+        let now = tokio::time::Instant::now().into_std();
+        let mut strangers = self
+            .strangers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let wait = strangers.admit(&domain, now).err()?;
+        Some(Answer::NotNow {
+            why: "the census does not know this host, and too many others that it does not know opted out today: it is not listed anyway".to_owned(),
+            retry_after_s: wait.as_secs().saturating_add(1),
+        })
+    }
+
+    async fn opt_in(&self, host: Host) -> Result<Answer, String> {
+        let outcome = self.handler.take_back(&host, By::Owner).await?;
+        tracing::info!(%host, ?outcome, "opted in by its owner over the intake");
+        Ok(match outcome {
+            OptIn::Done => Answer::Done {
+                words: "opted in again: the census will look at this host soon".to_owned(),
+            },
+            OptIn::NotTheirs { by } => Answer::NotTheirs {
+                words: match by {
+                    OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is asked again within a month".to_owned(),
+                    OptedOutBy::Moderator => "this host was taken out by a moderator of this census, and only they take that back".to_owned(),
+                    OptedOutBy::Owner => "another owner of this host took it out".to_owned(),
+                },
+            },
+            OptIn::NotOptedOut => Answer::Known {},
+            OptIn::Unknown => Answer::Unknown {},
+        })
+    }
+
+    /// Whoever is refused here is not visited.
+    async fn read_proof(&self, host: &Host) -> Result<Answer, String> {
+        let host = match self.handler.admit(host) {
+            Ok(host) => host,
+            Err(refusal) => return Ok(not_admitted(&refusal)),
+        };
+        if self.handler.denies(&host).is_err() || !self.handler.may_be_asked(&host).await? {
+            // One answer for all of these: anybody may ask.
+            return Ok(Answer::NoProof {
+                why: "this census does not ask this host for anything".to_owned(),
+            });
+        }
+        let was_alive = self
+            .found(&host)
+            .await?
+            .is_some_and(|record| record.last_alive.is_some());
+        let seen = if was_alive { Seen::Alive } else { Seen::Never };
+        Ok(self.proofs.read(&host, seen).await)
+    }
+
+    async fn state(&self, host: &Host) -> Result<Answer, String> {
+        Ok(match self.found(host).await? {
+            Some(_) => Answer::Known {},
+            None => Answer::Unknown {},
+        })
+    }
+
+    async fn found(&self, host: &Host) -> Result<Option<Record>, String> {
+        let (reader, host) = (self.reader.clone(), host.clone());
+        let looking = tokio::task::spawn_blocking(move || {
+            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.record(&host)
+        });
+        let stored = looking
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| error.to_string())?;
+        Ok(stored.map(|stored| stored.record))
+    }
+}
+
+fn not_admitted(refusal: &admission::Refusal) -> Answer {
+    Answer::NotAdmitted {
+        why: refusal.to_string(),
+    }
+}

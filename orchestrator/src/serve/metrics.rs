@@ -1,0 +1,15 @@
+//! The page for Prometheus, served at a socket of its own ([`MetricsDoor`]).
+//!
+//! It holds the daemon's counters ([`crate::meters`]), what `status` reads from the daemon, the
+//! gateway and the launcher, and a survey of the database that is some seconds old ([`Surveyor`]).
+
+pub mod http;
+pub mod page;
+pub mod survey;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::http::MetricsDoor;
+pub use self::page::Source;
+pub use self::survey::Surveyor;

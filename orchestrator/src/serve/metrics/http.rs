@@ -1,0 +1,146 @@
+//! The socket at which the metrics are read: HTTP/1.1, one request a connection.
+//!
+//! In: `GET /metrics`. Out: the page, in the text format 0.0.4. Refused: every other path and method; heads over [`HEAD_BYTES_MAX`] or
+//! [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait. A request's body is never read.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+
+use super::page::Source;
+use crate::serve::control;
+
+/// Where the page is.
+pub const PATH: &str = "/metrics";
+
+/// Connections at once: two Prometheus, an operator, and some room.
+pub const CONNECTIONS_MAX: usize = 8;
+
+/// Largest head: what nginx and Prometheus send is below 1 KiB, and hyper takes no smaller bound.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Most headers.
+pub const HEADERS_MAX: usize = 32;
+
+/// From the connection to the end of the head. The web server in front has the whole request by then.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A connection's whole life: the head, the page with its waits for the parts and the survey, some 40 KiB to send.
+pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// The web server in front is another user, and whoever has the volume may read.
+const SOCKET_MODE: u32 = 0o666;
+
+/// The socket, and what is told at it.
+#[derive(Debug)]
+pub struct MetricsDoor {
+    path: PathBuf,
+    listener: UnixListener,
+    source: Arc<Source>,
+}
+
+impl MetricsDoor {
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn open(path: &Path, source: Source) -> anyhow::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            listener: control::listen_as(path, SOCKET_MODE)?,
+            source: Arc::new(source),
+        })
+    }
+
+    /// Serves it until `shutdown`.
+    ///
+    /// # Errors
+    /// None; it is a `Result` so that it can be joined with the loop.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let source = self.source;
+        let talk = move |stream| {
+            let source = source.clone();
+            async move { converse(stream, &source).await }
+        };
+        control::accept(
+            self.path,
+            self.listener,
+            SOCKET_MODE,
+            CONNECTIONS_MAX,
+            talk,
+            shutdown,
+        )
+        .await
+    }
+}
+
+pub(super) async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    source: &Source,
+) -> anyhow::Result<()> {
+    let service = service_fn(|request| async move {
+        Ok::<_, Infallible>(match refused(&request) {
+            Some(refusal) => refusal,
+            None => page(source).await,
+        })
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    Ok(tokio::time::timeout(CONNECTION_TIME_MAX, connection).await??)
+}
+
+/// What is answered without looking at anything.
+fn refused<Body>(request: &Request<Body>) -> Option<Response<Full<Bytes>>> {
+    if request.uri().path() != PATH {
+        return Some(text(
+            StatusCode::NOT_FOUND,
+            "there is /metrics and nothing else\n",
+        ));
+    }
+    if request.method() != Method::GET {
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "GET, and nothing else\n");
+        let get = HeaderValue::from_static("GET");
+        answer.headers_mut().insert(header::ALLOW, get);
+        return Some(answer);
+    }
+    None
+}
+
+async fn page(source: &Source) -> Response<Full<Bytes>> {
+    match source.page().await {
+        Ok(page) => {
+            let mut answer = Response::new(Full::from(page));
+            let format = HeaderValue::from_static(prometheus::TEXT_FORMAT);
+            answer.headers_mut().insert(header::CONTENT_TYPE, format);
+            answer
+        }
+        Err(error) => {
+            tracing::error!(%error, "metrics can't be told");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "see the daemon's log\n")
+        }
+    }
+}
+
+fn text(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::from(words));
+    *answer.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain");
+    answer.headers_mut().insert(header::CONTENT_TYPE, plain);
+    answer
+}

@@ -1,0 +1,107 @@
+//! What every check works with: the two ways out of the orchestrator, the store, the rule for names, time and chance.
+
+pub mod clock;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::Arc;
+
+use census::time::{Calendar, Timestamp};
+use gateway::GatewayClient;
+use launcher::LauncherClient;
+use protocol::Host;
+use store::{Candidate, StoreError, Writer};
+
+use crate::check::slots::SlotQueue;
+use crate::config::Config;
+use crate::meters::Meters;
+use crate::names::gate::Door;
+use crate::services::clock::{Clock, Dice};
+
+/// The tools of the path. Cheap to clone: everything in it is shared.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// The only way out for a check.
+    pub gateway: GatewayClient,
+    /// The only way to a container.
+    pub launcher: LauncherClient,
+    /// The one writer.
+    pub writer: Writer,
+    /// The one way in for names.
+    pub door: Door,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub dice: Arc<Dice>,
+    /// All intervals.
+    pub calendar: Calendar,
+    /// Slots among the containers.
+    pub slots: SlotQueue,
+    /// Who runs this census.
+    pub contact: Arc<str>,
+    /// Peers are asked for at the first `alive` and every so many after.
+    pub peers_every: u32,
+    /// What is counted.
+    pub meters: Arc<Meters>,
+}
+
+impl Tools {
+    /// The tools that the settings ask for.
+    pub fn new(
+        config: &Config,
+        writer: Writer,
+        door: Door,
+        clock: Arc<dyn Clock>,
+        dice: Dice,
+        slots: SlotQueue,
+    ) -> Self {
+        Self {
+            gateway: GatewayClient::new(config.gateway_socket.clone()),
+            launcher: LauncherClient::socket(config.launcher_socket.clone()),
+            writer,
+            door,
+            clock,
+            dice: Arc::new(dice),
+            calendar: config.calendar,
+            slots,
+            contact: config.contact.as_str().into(),
+            peers_every: config.peers_every,
+            meters: Arc::default(),
+        }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Some time within the hour: when a host is due that no verdict came in for.
+    pub fn again_soon(&self) -> Timestamp {
+        self.now()
+            .plus(self.calendar.again_soon(self.dice.jitter()))
+    }
+
+    /// Names that `by` lists or moved to become candidates, as far as the door has room for them; a known host's row is not touched (invariant I3).
+    ///
+    /// # Errors
+    /// When the store does not take them.
+    pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
+        let (now, names) = (self.now(), self.door.names());
+        let candidates = hosts
+            .into_iter()
+            .filter_map(|host| names.admit_host(host).ok())
+            .map(|host| self.candidate(host, now))
+            .collect();
+        self.door.named(candidates, by, now).await
+    }
+
+    /// A name that is asked first within a day, if it enters now.
+    pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
+        Candidate {
+            host,
+            due: now.plus(self.calendar.first_check(self.dice.jitter())),
+            first_seen: now,
+        }
+    }
+}
