@@ -3,8 +3,8 @@
 
 use fuzz::{OWN, is_canonical, is_printable, pieces, survives_the_way};
 use libfuzzer_sys::fuzz_target;
-use orchestrator::lines::Lines;
-use orchestrator::report::{Breach, PeersSummary, Report, conclude};
+use report::Lines;
+use report::{Breach, PeersSummary, Report, conclude};
 use protocol::limits::{LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{DeadReason, Event, Host};
 

@@ -13,8 +13,9 @@ use gateway::Egress;
 use launcher::{Container, Frame};
 use protocol::container::End;
 use protocol::egress::{Deferral, Family, Wish};
-use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
+use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, TEXT_BYTES_MAX};
 use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped};
+use report::{Breach, Lines, Report, Stderr, conclude};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome};
@@ -24,9 +25,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::check::egress::{Way, open};
 use crate::check::fault::Fault;
-use crate::lines::Lines;
 use crate::meters::labels::Phase;
-use crate::report::{Breach, Report, conclude};
 use crate::services::Tools;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
@@ -125,7 +124,7 @@ pub async fn run(check: &Check, tools: &Tools) -> Result<CheckOutcome, Fault> {
         &told.report,
         told.end,
         &account,
-        &escaped(&told.stderr, STDERR_BYTES_KEPT),
+        &told.stderr.text(STDERR_BYTES_KEPT),
     )?;
     log_oddities(check, &told);
     let witness = Witness {
@@ -217,7 +216,7 @@ struct ContainerReport {
     lived: Option<Timestamp>,
     /// Nothing when we ended it for a breach.
     end: Option<End>,
-    stderr: Vec<u8>,
+    stderr: Stderr,
 }
 
 /// Runs a container to its end.
@@ -289,7 +288,7 @@ async fn read_output(
         report,
         lived,
         end,
-        stderr: stderr.kept,
+        stderr,
     })
 }
 
@@ -303,12 +302,7 @@ async fn accept_lines(
 ) -> Result<Option<Breach>, Fault> {
     let mut learned = Vec::new();
     let outcome = lines.push(bytes, |line| {
-        check.step(|| {
-            format!(
-                "checker: {}",
-                escaped(line, protocol::limits::TEXT_BYTES_MAX)
-            )
-        });
+        check.step(|| format!("checker: {}", escaped(line, TEXT_BYTES_MAX)));
         learned.extend(report.accept(line)?);
         Ok::<(), Breach>(())
     });
@@ -319,28 +313,6 @@ async fn accept_lines(
             .map_err(Fault::Store)?;
     }
     Ok(outcome.err())
-}
-
-/// What a container printed to stderr: its beginning, and how much it was.
-#[derive(Debug, Default)]
-pub(crate) struct Stderr {
-    bytes_total: u64,
-    pub(crate) kept: Vec<u8>,
-}
-
-impl Stderr {
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Breach> {
-        self.bytes_total = self
-            .bytes_total
-            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        let room = STDERR_BYTES_KEPT.saturating_sub(self.kept.len());
-        self.kept.extend(bytes.iter().take(room));
-        if self.bytes_total > STDERR_BYTES_MAX {
-            Err(Breach::StderrFlood)
-        } else {
-            Ok(())
-        }
-    }
 }
 
 fn describe(end: End) -> String {
@@ -354,7 +326,8 @@ fn describe(end: End) -> String {
 
 /// A checker that breaks the wire's rules or prints to stderr is a bug of ours or an attack: the operator should see either.
 fn log_oddities(check: &Check, told: &ContainerReport) {
-    if told.report.breach().is_none() && told.stderr.is_empty() {
+    let stderr = told.stderr.text(TEXT_BYTES_MAX);
+    if told.report.breach().is_none() && stderr.is_empty() {
         return;
     }
     let breach = told
@@ -362,7 +335,6 @@ fn log_oddities(check: &Check, told: &ContainerReport) {
         .breach()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let stderr = escaped(&told.stderr, protocol::limits::TEXT_BYTES_MAX);
     tracing::warn!(host = %check.host, check.id = %check.id, breach, stderr, "the checker misbehaved");
 }
 

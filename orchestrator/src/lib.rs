@@ -24,6 +24,3 @@ pub mod serve;
 
 pub mod meters;
 pub mod services;
-
-pub mod lines;
-pub mod report;

@@ -8,7 +8,6 @@
 
 pub mod file;
 pub mod keep;
-pub mod report;
 pub mod run;
 pub mod suffix_list;
 

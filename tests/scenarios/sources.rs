@@ -10,10 +10,10 @@ use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
 use orchestrator::check::slots::SlotQueue;
-use orchestrator::lists::report::{Outcome, Unread};
 use orchestrator::lists::run::{Ended, Ways, read};
 use orchestrator::lists::{Source, SourceName};
 use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};
+use report::list::{Outcome, Unread};
 use tests::{Options, Role, World};
 
 use crate::adversary::fit;

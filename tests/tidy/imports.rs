@@ -22,6 +22,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
     (
+        "report",
+        &["protocol", "census"],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
         "scheduler",
         &["protocol", "census"],
         &[
@@ -81,6 +86,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "intake",
             "launcher",
+            "report",
             "scheduler",
             "site",
             "token",

@@ -1,5 +1,6 @@
 //! What goes wrong with us. A fault never reaches `transition`: the host's record stays as it was (invariant I5).
 
+use report::ReportFault;
 use scheduler::blame::faults::{CheckFault, FaultScope};
 use thiserror::Error;
 
@@ -18,25 +19,9 @@ pub enum Fault {
     /// The launcher could not run the container.
     #[error("engine: {}", .0.message)]
     Launch(protocol::container::LaunchFault),
-    /// The container printed no `hello`: a broken checker image.
-    #[error(
-        "the checker said nothing that we understand (exit code {exit_code}); is the checker image of this version? Build it anew. stderr: {stderr}"
-    )]
-    NoHello {
-        /// Its exit code, when it had one.
-        exit_code: i64,
-        /// The start of its stderr, escaped.
-        stderr: String,
-    },
-    /// The checker ended well, but its finding did not reach us: the engine broke its output off, or the checker was made to leave it out.
-    #[error("the checker ended well, but nothing of its finding came through")]
-    OutputLost,
-    /// The checker reported a finding without having reached the host.
-    #[error("the checker reported without a connection to the host")]
-    NoConnection,
-    /// The gateway lost its network during the check, or broke a connection off itself.
-    #[error("the network went away during the check")]
-    NetworkLost,
+    /// The container's report says that it was us.
+    #[error(transparent)]
+    Report(#[from] ReportFault),
     /// The launcher did not end the check by its deadline.
     #[error("the launcher did not end the check in time: if it hangs, start it anew")]
     Overdue,
@@ -61,10 +46,10 @@ impl Fault {
                     FaultScope::Transient
                 }
             },
-            Self::NetworkLost | Self::Overdue => FaultScope::Transient,
-            Self::NoHello { .. } | Self::OutputLost | Self::NoConnection => {
-                FaultScope::HostSuspected
-            }
+            Self::Report(ReportFault::NetworkLost) | Self::Overdue => FaultScope::Transient,
+            Self::Report(
+                ReportFault::NoHello { .. } | ReportFault::OutputLost | ReportFault::NoConnection,
+            ) => FaultScope::HostSuspected,
         }
     }
 }
@@ -88,13 +73,7 @@ impl Fault {
                 FaultKind::EngineDown | FaultKind::EngineError | FaultKind::Full => true,
                 FaultKind::ImageMissing | FaultKind::NotConfined | FaultKind::BadRequest => false,
             },
-            Self::Gateway(_)
-            | Self::GatewayLost
-            | Self::NoHello { .. }
-            | Self::OutputLost
-            | Self::NoConnection
-            | Self::NetworkLost
-            | Self::Store(_) => false,
+            Self::Gateway(_) | Self::GatewayLost | Self::Report(_) | Self::Store(_) => false,
         }
     }
 }

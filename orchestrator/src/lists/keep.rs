@@ -13,11 +13,11 @@ use store::Memories;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::report::{NamesRead, Outcome};
 use super::run::{self, Ended, Ways};
 use super::{Source, suffix_list};
 use crate::names::policy::SuffixPlace;
 use crate::services::Tools;
+use report::list::{NamesRead, Outcome};
 
 /// How often the schedule is looked at: lists are read every six hours at most.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

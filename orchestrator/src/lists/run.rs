@@ -11,17 +11,15 @@ use protocol::container::End;
 use protocol::egress::{Deferral, Wish};
 use protocol::limits::STDERR_BYTES_KEPT;
 use protocol::order::AskPeers;
-use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder, escaped};
+use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder};
+use report::list::{ListReport, Outcome, conclude};
+use report::{Breach, Lines, Stderr};
+use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::time::timeout;
 
-use super::report::{ListReport, Outcome, conclude};
-use scheduler::slots::SLOT_WAIT_MAX;
-
+use crate::check::OVERDUE_AFTER;
 use crate::check::fault::Fault;
 use crate::check::slots::SlotQueue;
-use crate::check::{OVERDUE_AFTER, Stderr};
-use crate::lines::Lines;
-use crate::report::Breach;
 use crate::services::Tools;
 
 /// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
@@ -116,12 +114,17 @@ async fn path(
         .map_err(|_elapsed| Fault::Overdue)??;
     // A list proves no living instance at the address.
     let account = egress.close(false).await.map_err(Fault::Gateway)?;
-    let stderr = escaped(&told.stderr.kept, STDERR_BYTES_KEPT);
+    let stderr = told.stderr.text(STDERR_BYTES_KEPT);
     if told.report.breach().is_some() || !stderr.is_empty() {
         let breach = told.report.breach().map(ToString::to_string);
         tracing::warn!(%host, path = %list.path, check.id = %id, breach, stderr, "the checker misbehaved");
     }
-    conclude(told.report, told.end, &account, &stderr).map(Ended::Read)
+    Ok(Ended::Read(conclude(
+        told.report,
+        told.end,
+        &account,
+        &stderr,
+    )?))
 }
 
 /// What a container told us.

@@ -5,6 +5,8 @@ use protocol::DeadReason;
 use protocol::container::{FaultKind, Killed};
 use protocol::egress::{Deferral, Family};
 
+use report::ReportFault;
+
 use crate::check::fault::Fault;
 
 /// The reason of a verdict that has none.
@@ -133,10 +135,10 @@ pub fn fault(fault: &Fault) -> &'static str {
             FaultKind::Full => "full",
             FaultKind::BadRequest => "bad_request",
         },
-        Fault::NoHello { .. } => "no_hello",
-        Fault::OutputLost => "output_lost",
-        Fault::NoConnection => "no_connection",
-        Fault::NetworkLost => "network_lost",
+        Fault::Report(ReportFault::NoHello { .. }) => "no_hello",
+        Fault::Report(ReportFault::OutputLost) => "output_lost",
+        Fault::Report(ReportFault::NoConnection) => "no_connection",
+        Fault::Report(ReportFault::NetworkLost) => "network_lost",
         Fault::Overdue => "overdue",
         Fault::Store(_) => "store",
     }

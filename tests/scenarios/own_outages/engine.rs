@@ -99,7 +99,7 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
         (
             "prints garbage",
             "head -c 3000 /dev/urandom",
-            "said nothing that we understand",
+            "printed nothing that we understand",
         ),
         (
             "is of another version",

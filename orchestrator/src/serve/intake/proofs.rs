@@ -15,9 +15,9 @@ use protocol::{Host, ListFormat, ListOrder, ListPath, UnlistedReason};
 use tokio::time::timeout;
 
 use super::turns::{Busy, DOMAIN_EVERY, Turns};
-use crate::lists::report::{Outcome, Unread};
 use crate::lists::run::{self, Ended, Ways};
 use crate::services::Tools;
+use report::list::{Outcome, Unread};
 
 /// What a [`ReadsProofs`] gives.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;

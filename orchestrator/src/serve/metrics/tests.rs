@@ -11,6 +11,7 @@ use launcher::LauncherClient;
 use protocol::container::{End, FaultKind, Killed, LaunchFault};
 use protocol::egress::{Account, FailedSide};
 use protocol::{DeadReason, Host, Private};
+use report::ReportFault;
 use store::{Store, StoreError};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -200,7 +201,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
     meters.verdict(&dead(DeadReason::Tls), Timestamp(0));
     meters.verdict(&dead(DeadReason::NoSuchName), Timestamp(0));
     meters.verdict(&Verdict::Gone, Timestamp(0));
-    meters.fault(&Fault::NetworkLost);
+    meters.fault(&ReportFault::NetworkLost.into());
     meters.fault(&Fault::Launch(LaunchFault {
         kind: FaultKind::ImageMissing,
         message: String::new(),
@@ -329,10 +330,13 @@ async fn no_name_that_anybody_chose_is_ever_told() {
     ] {
         rig.tools.meters.verdict(&verdict, Timestamp(0));
     }
-    rig.tools.meters.fault(&Fault::NoHello {
-        exit_code: 1,
-        stderr: "chosen".to_owned(),
-    });
+    rig.tools.meters.fault(
+        &ReportFault::NoHello {
+            exit_code: 1,
+            stderr: "chosen".to_owned(),
+        }
+        .into(),
+    );
     let page = rig.page().await;
     assert!(page.contains("fedicensus_hosts{state=\"discovered\"} 1\n"));
     for chosen in ["chosen", "astray", "example"] {

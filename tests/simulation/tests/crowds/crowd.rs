@@ -478,7 +478,7 @@ impl Crowd {
             }
             Behaviour::Faults => CheckOutcome::Fault(CheckFault {
                 scope: FaultScope::HostSuspected,
-                what: "the checker ended well, but nothing of its finding came through".to_owned(),
+                what: "the checker ended well, but its finding did not arrive".to_owned(),
                 is_engine: false,
             }),
         };

@@ -11,7 +11,7 @@ use census::state::Verdict;
 use protocol::container::{End, Killed};
 use protocol::egress::{Account, Budget, FailedSide};
 
-use crate::check::fault::Fault;
+use crate::fault::ReportFault;
 use crate::lines::LineBreach;
 
 /// What a checker said, as far as it was in order.
@@ -229,22 +229,22 @@ pub fn conclude(
     end: Option<End>,
     account: &Account,
     stderr: &str,
-) -> Result<Verdict, Fault> {
+) -> Result<Verdict, ReportFault> {
     if report.progress == Progress::Nothing {
         let exit_code = end.map_or(0, |end| end.exit_code);
-        return Err(Fault::NoHello {
+        return Err(ReportFault::NoHello {
             exit_code,
             stderr: stderr.to_owned(),
         });
     }
     let failed = !matches!(report.finding, Some(Verdict::Alive { .. }));
     if failed && (!account.up || account.failed == FailedSide::Gateway) {
-        return Err(Fault::NetworkLost);
+        return Err(ReportFault::NetworkLost);
     }
     let Some(finding) = &report.finding else {
         // A checker that ends well has reported. Whatever killed the engine's stream, and not the checker, has lost the rest.
         if report.breach.is_none() && end.is_some_and(|end| end.exit_code == 0) {
-            return Err(Fault::OutputLost);
+            return Err(ReportFault::OutputLost);
         }
         return Ok(dead(without_finding(report, end)));
     };
@@ -253,7 +253,7 @@ pub fn conclude(
             // It accepted a connection before the check began, and none after.
             (0, FailedSide::Host) => Ok(dead(DeadReason::Unreachable)),
             (0, FailedSide::None | FailedSide::Checker | FailedSide::Gateway) => {
-                Err(Fault::NoConnection)
+                Err(ReportFault::NoConnection)
             }
             // Who talks to the egress socket in another way than TLS to its host is no checker of ours any more.
             (_, _) => Ok(dead(DeadReason::Protocol)),

@@ -17,8 +17,8 @@ use protocol::{
 };
 use thiserror::Error;
 
-use crate::check::fault::Fault;
-use crate::report::Breach;
+use crate::check::Breach;
+use crate::fault::ReportFault;
 
 /// What a run said, as far as it was in order.
 #[derive(Debug)]
@@ -249,9 +249,9 @@ pub fn conclude(
     end: Option<End>,
     account: &Account,
     stderr: &str,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, ReportFault> {
     if report.progress == Progress::Nothing {
-        return Err(Fault::NoHello {
+        return Err(ReportFault::NoHello {
             exit_code: end.map_or(0, |end| end.exit_code),
             stderr: stderr.to_owned(),
         });
@@ -261,11 +261,11 @@ pub fn conclude(
     }
     let is_listed = matches!(report.finding, Some(Finding::Listed { .. }));
     if !is_listed && (!account.up || account.failed == FailedSide::Gateway) {
-        return Err(Fault::NetworkLost);
+        return Err(ReportFault::NetworkLost);
     }
     let unread = |unread| Ok(Outcome::Unread(unread));
     match report.finding {
-        None if end.is_some_and(|end| end.exit_code == 0) => Err(Fault::OutputLost),
+        None if end.is_some_and(|end| end.exit_code == 0) => Err(ReportFault::OutputLost),
         None => unread(Unread::Ended(how(end))),
         Some(_) if account.sni_refused > 0 => {
             unread(Unread::Ended("it asked for another host, or without TLS"))
@@ -276,7 +276,7 @@ pub fn conclude(
         Some(Finding::Unlisted { reason, status, to }) => {
             unread(Unread::Unlisted { reason, status, to })
         }
-        Some(Finding::Listed { .. }) if account.connections == 0 => Err(Fault::NoConnection),
+        Some(Finding::Listed { .. }) if account.connections == 0 => Err(ReportFault::NoConnection),
         Some(Finding::Listed { outcome, dropped }) => Ok(match (report.format, outcome) {
             (ListFormat::Suffixes, ListOutcome::Complete) => Outcome::Suffixes(report.text),
             (ListFormat::Proof, ListOutcome::Complete) => Outcome::Proof(report.text),

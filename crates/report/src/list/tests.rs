@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::Report;
+use crate::check::Report;
 use census::state::Verdict;
 use proptest::prelude::*;
 use protocol::ListPath;
@@ -71,7 +71,7 @@ fn end(exit_code: i64) -> Option<End> {
     })
 }
 
-fn read(format: ListFormat, lines: &[&str]) -> Result<Outcome, Fault> {
+fn read(format: ListFormat, lines: &[&str]) -> Result<Outcome, ReportFault> {
     conclude(feed(format, lines), end(0), &account(), "")
 }
 
@@ -163,7 +163,7 @@ fn what_fails_on_our_side_is_a_fault() {
         &account(),
         "fedicensus-checker: the order",
     );
-    let Err(fault @ Fault::NoHello { exit_code: 70, .. }) = former else {
+    let Err(fault @ ReportFault::NoHello { exit_code: 70, .. }) = former else {
         panic!("{former:?}");
     };
     assert!(fault.to_string().contains("Build it anew"), "{fault}");
@@ -173,15 +173,15 @@ fn what_fails_on_our_side_is_a_fault() {
         &account(),
         "",
     );
-    assert!(matches!(other, Err(Fault::NoHello { .. })));
+    assert!(matches!(other, Err(ReportFault::NoHello { .. })));
     let lost = conclude(feed(lines, &[HELLO, PEERS]), end(0), &account(), "");
-    assert!(matches!(lost, Err(Fault::OutputLost)));
+    assert!(matches!(lost, Err(ReportFault::OutputLost)));
     let down = Account {
         up: false,
         ..account()
     };
     let down = conclude(feed(lines, &[HELLO, UNLISTED, DONE]), end(0), &down, "");
-    assert!(matches!(down, Err(Fault::NetworkLost)));
+    assert!(matches!(down, Err(ReportFault::NetworkLost)));
     let unconnected = Account {
         connections: 0,
         ..account()
@@ -192,7 +192,7 @@ fn what_fails_on_our_side_is_a_fault() {
         &unconnected,
         "",
     );
-    assert!(matches!(made_up, Err(Fault::NoConnection)));
+    assert!(matches!(made_up, Err(ReportFault::NoConnection)));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_check_may_not_speak_of_lists_and_a_list_not_of_its_host() {
         let mut report = Report::new(host.clone());
         report.accept(HELLO.as_bytes()).unwrap();
         report.broken_by(report_of(event));
-        let verdict = crate::report::conclude(&report, None, &account(), "").unwrap();
+        let verdict = crate::check::conclude(&report, None, &account(), "").unwrap();
         assert!(matches!(verdict, Verdict::Dead { .. }), "{verdict:?}");
     }
     for (_, format) in ListFormat::ALL {

@@ -157,7 +157,10 @@ fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
     });
     for end in [ended(0), stalled] {
         let concluded = conclude(&feed(&[HELLO]).0, end, &account(), "");
-        assert!(matches!(concluded, Err(Fault::OutputLost)), "{concluded:?}");
+        assert!(
+            matches!(concluded, Err(ReportFault::OutputLost)),
+            "{concluded:?}"
+        );
     }
     assert_eq!(reason(&[HELLO, "rubbish"], ended(0)), DeadReason::Protocol);
 }
@@ -167,7 +170,7 @@ fn before_hello_it_is_ours() {
     let fault =
         conclude(&feed(&[]).0, ended(127), &account(), "no such file").expect_err("a fault");
     assert!(
-        matches!(fault, Fault::NoHello { exit_code: 127, .. }),
+        matches!(fault, ReportFault::NoHello { exit_code: 127, .. }),
         "{fault}"
     );
     assert!(conclude(&feed(&["rubbish"]).0, None, &account(), "").is_err());
@@ -198,11 +201,11 @@ fn the_gateways_account_tells_us_from_them() {
     };
     assert!(matches!(
         conclude(&dead, ended(0), &never_connected, ""),
-        Err(Fault::NoConnection)
+        Err(ReportFault::NoConnection)
     ));
     assert!(matches!(
         conclude(&alive, ended(0), &never_connected, ""),
-        Err(Fault::NoConnection)
+        Err(ReportFault::NoConnection)
     ));
     let talked_otherwise = Account {
         sni_refused: 1,
@@ -232,7 +235,7 @@ fn the_gateways_account_tells_us_from_them() {
     };
     assert!(matches!(
         conclude(&dead, ended(0), &network_lost, ""),
-        Err(Fault::NetworkLost)
+        Err(ReportFault::NetworkLost)
     ));
     assert!(conclude(&alive, ended(0), &network_lost, "").is_ok());
     let over_budget = Account {

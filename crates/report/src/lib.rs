@@ -1,0 +1,16 @@
+//! What a container said: bytes of its stdout to lines, lines to events, events to a report, and
+//! the report to a verdict about the host or to a fault of ours.
+//!
+//! Everything here is untrusted input. The crate has no I/O, no clock and no generator, so that the
+//! product, the tests and the fuzz targets drive the same code.
+
+pub mod check;
+mod fault;
+pub mod lines;
+pub mod list;
+mod stderr;
+
+pub use self::check::{Breach, PeersSummary, Report, conclude};
+pub use self::fault::ReportFault;
+pub use self::lines::{LineBreach, Lines};
+pub use self::stderr::Stderr;
