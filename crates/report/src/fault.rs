@@ -1,3 +1,5 @@
+//! Faults that a report itself shows.
+
 use thiserror::Error;
 
 /// Why a container's report is worth nothing, through no doing of its host.

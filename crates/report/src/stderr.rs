@@ -1,3 +1,5 @@
+//! A bounded part of what a container printed to stderr.
+
 use protocol::escaped;
 use protocol::limits::{STDERR_BYTES_KEPT, STDERR_BYTES_MAX};
 

@@ -166,7 +166,10 @@ fn what_fails_on_our_side_is_a_fault() {
     let Err(fault @ ReportFault::NoHello { exit_code: 70, .. }) = former else {
         panic!("{former:?}");
     };
-    assert!(fault.to_string().contains("Build it anew"), "{fault}");
+    assert!(
+        fault.to_string().contains("build the checker image"),
+        "{fault}"
+    );
     let other = conclude(
         feed(lines, &[r#"{"hello":{"protocol":2,"checker":"9.0.0"}}"#]),
         end(0),
