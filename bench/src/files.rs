@@ -22,7 +22,7 @@ use clap::Parser;
 use orchestrator::publish::pages::About;
 use orchestrator::publish::round::Round;
 use orchestrator::publish::{Occasion, Publisher, signature};
-use orchestrator::services::clock::Dice;
+use orchestrator::services::clock::Random;
 use protocol::{Host, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -157,7 +157,7 @@ async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<Strin
             reader: &reader,
             writer: &writer,
             occasion,
-            salt: Dice::from_os().salt(),
+            salt: Random::from_os().salt(),
         };
         round.run()
     });
@@ -213,7 +213,7 @@ async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
             let change = transition(&one.record, &alive, NOW, Jitter(0), Calendar::REAL);
             let writer = store.writer();
             settling.push(tokio::spawn(async move {
-                writer.settle(change).await.map(drop)
+                writer.commit(change).await.map(drop)
             }));
         }
         for settled in settling {

@@ -1,9 +1,9 @@
 //! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
 //!
-//! In: nothing. Out: a table: known and new names a second through the census's own door, and by one autocommitted statement a name; memory of the names.
+//! In: nothing. Out: a table: known and new names a second through the census's own gate, and by one autocommitted statement a name; memory of the names.
 //! With `--data`, the points of their plot.
 //!
-//! The door has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
+//! The gate has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
 //! durability and a statement that is kept prepared; it decides nothing and counts nothing.
 
 mod cost;
@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use bench::data::{Data, Plot};
 use census::time::{Calendar, Jitter, Timestamp};
 use clap::Parser;
-use orchestrator::names::gate::Door;
+use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files, SuffixPlace};
 use protocol::Host;
 use rand::rngs::StdRng;
@@ -39,10 +39,10 @@ struct Arguments {
     /// Rows before
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
-    /// Known names, named through the door in a round
+    /// Known names, named through the gate in a round
     #[arg(long, default_value_t = 1_000_000)]
     known: u64,
-    /// New names through the door in a round
+    /// New names through the gate in a round
     #[arg(long, default_value_t = 100_000)]
     new: u64,
     /// Names in one peers list
@@ -84,15 +84,15 @@ async fn main() -> Result<()> {
     stage.report(&arguments, costs)
 }
 
-/// How many times as many names the door takes as the plain way, round by round.
+/// How many times as many names the gate takes as the plain way, round by round.
 fn leave_points(mut data: Data, costs: &[Vec<Cost>; 4]) -> Result<()> {
     let [known_door, new_door, known_plain, new_plain] = costs;
-    for (label, door, plain) in [
+    for (label, gate, plain) in [
         ("known names", known_door, known_plain),
         ("new names", new_door, new_plain),
     ] {
-        for (round, (door, plain)) in (1_u32..).zip(door.iter().zip(plain)) {
-            let times = door.rate / plain.rate;
+        for (round, (gate, plain)) in (1_u32..).zip(gate.iter().zip(plain)) {
+            let times = gate.rate / plain.rate;
             data.point(Plot::IngestRatio, label, f64::from(round), times)?;
         }
     }
@@ -101,7 +101,7 @@ fn leave_points(mut data: Data, costs: &[Vec<Cost>; 4]) -> Result<()> {
 
 struct Stage {
     store: Store,
-    door: Door,
+    gate: NameGate,
     /// Another connection to the same file, with the same durability.
     plain: Connection,
     chance: StdRng,
@@ -160,14 +160,14 @@ impl Stage {
             suffixes: Suffixes::compiled(),
             reserved: Reserved::Refuse,
         };
-        let door = Door::open(store.writer(), names, files).await?;
+        let gate = NameGate::open(store.writer(), names, files).await?;
         let plain = Connection::open(path)?;
         plain.pragma_update(None, "synchronous", "full")?;
         plain.pragma_update(None, "cache_size", -16 * 1024)?;
         plain.busy_timeout(std::time::Duration::from_secs(5))?;
         Ok(Self {
             store,
-            door,
+            gate,
             plain,
             chance: StdRng::seed_from_u64(1),
             rows: arguments.rows,
@@ -200,7 +200,7 @@ impl Stage {
         }
         let meter = Meter::begin();
         for list in lists {
-            self.door.named(list, &by, NOW).await?;
+            self.gate.named(list, &by, NOW).await?;
         }
         Ok(meter.end(many))
     }
@@ -224,22 +224,22 @@ impl Stage {
         let mut out = std::io::stdout();
         writeln!(
             out,
-            "{} rows before, medians of {} rounds.\n\n| names | through the door, a second | the plain way | times as many | times as many a CPU second |\n|---|---|---|---|---|",
+            "{} rows before, medians of {} rounds.\n\n| names | through the gate, a second | the plain way | times as many | times as many a CPU second |\n|---|---|---|---|---|",
             arguments.rows, arguments.rounds
         )?;
-        for (what, door, plain) in [
+        for (what, gate, plain) in [
             ("known", known_door, known_plain),
             ("new", new_door, new_plain),
         ] {
             writeln!(
                 out,
                 "| {what} | {:.0} ({:.0} a CPU second) | {:.0} ({:.0}) | {:.1} | {:.1} |",
-                door.rate,
-                door.cpu_rate,
+                gate.rate,
+                gate.cpu_rate,
                 plain.rate,
                 plain.cpu_rate,
-                door.rate / plain.rate,
-                door.cpu_rate / plain.cpu_rate,
+                gate.rate / plain.rate,
+                gate.cpu_rate / plain.cpu_rate,
             )?;
         }
         let (names, bytes) = self.store.writer().recognised();

@@ -85,7 +85,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The launcher's door.
+    /// The launcher's gate.
     pub(crate) fn launcher_socket(&self) -> PathBuf {
         self.folder().join("sockets/launcher.sock")
     }

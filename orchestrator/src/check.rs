@@ -3,7 +3,7 @@
 pub mod commit_verdict;
 pub mod egress;
 pub mod fault;
-pub mod slots;
+pub mod slot_queue;
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 use crate::check::egress::{Way, open};
 use crate::check::fault::Fault;
 use crate::meters::labels::Phase;
-use crate::services::Tools;
+use crate::services::Services;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
@@ -53,18 +53,18 @@ pub struct Check {
 
 impl Check {
     /// A check that starts now.
-    pub fn new(start: Start, tools: &Tools, watcher: Option<mpsc::Sender<String>>) -> Self {
+    pub fn new(start: Start, services: &Services, watcher: Option<mpsc::Sender<String>>) -> Self {
         Self {
             number: start.check,
-            id: tools.dice.check_id(),
+            id: services.random.check_id(),
             host: start.host,
             order: CheckOrder {
-                contact: tools.contact.to_string(),
+                contact: services.contact.to_string(),
                 peers: start.peers,
                 list: None,
             },
             wish: start.wish,
-            began: tools.now(),
+            began: services.now(),
             watcher,
         }
     }
@@ -82,38 +82,38 @@ impl Check {
 ///
 /// # Errors
 /// A fault, which is ours and leaves the host's record as it was.
-pub async fn run(check: &Check, tools: &Tools) -> Result<CheckOutcome, Fault> {
+pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fault> {
     let asked = Instant::now();
-    let way = open(check, tools).await?;
-    tools.meters.phase(Phase::Opening, asked.elapsed());
+    let way = open(check, services).await?;
+    services.meters.phase(Phase::Opening, asked.elapsed());
     let (mut egress, witness) = match way {
         Way::Open { egress, witness } => (egress, witness),
         Way::Closed(outcome) => {
             if is_about_host(&outcome) {
-                tools.slots.needs_none(check.number).await;
+                services.slots.needs_none(check.number).await;
             }
             return Ok(outcome);
         }
     };
     let opened = Instant::now();
     check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
-    if !tools.slots.wait(check.number).await {
+    if !services.slots.wait(check.number).await {
         return Ok(CheckOutcome::Deferred {
             why: Deferral::Full,
             retry_after: SLOT_WAIT_MAX,
         });
     }
-    tools.meters.phase(Phase::Waiting, opened.elapsed());
+    services.meters.phase(Phase::Waiting, opened.elapsed());
     let started = Instant::now();
-    let told = run_container(check, &mut egress, tools).await?;
+    let told = run_container(check, &mut egress, services).await?;
     if let Some(end) = &told.end {
-        tools.meters.container(end, started.elapsed());
+        services.meters.container(end, started.elapsed());
     }
     let account = egress
         .close(told.report.is_alive())
         .await
         .map_err(Fault::Gateway)?;
-    tools.meters.account(&account);
+    services.meters.account(&account);
     check.step(|| {
         format!(
             "gateway: {} connections, {} bytes up, {} down",
@@ -223,14 +223,17 @@ struct ContainerReport {
 async fn run_container(
     check: &Check,
     egress: &mut Egress,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<ContainerReport, Fault> {
-    let launched = tools.launcher.launch(&check.id, &check.host).await;
+    let launched = services.launcher.launch(&check.id, &check.host).await;
     let container = launched.map_err(Fault::Launcher)?;
     check.step(|| format!("launcher: container for check {}", check.id));
-    timeout(OVERDUE_AFTER, read_output(check, container, egress, tools))
-        .await
-        .map_err(|_elapsed| Fault::Overdue)?
+    timeout(
+        OVERDUE_AFTER,
+        read_output(check, container, egress, services),
+    )
+    .await
+    .map_err(|_elapsed| Fault::Overdue)?
 }
 
 /// Reads the container to its end; a breach ends it at once, because dropping it kills it.
@@ -238,7 +241,7 @@ async fn read_output(
     check: &Check,
     mut container: Container,
     egress: &mut Egress,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<ContainerReport, Fault> {
     let mut is_silent = true;
     let mut report = Report::new(check.host.clone());
@@ -252,11 +255,11 @@ async fn read_output(
         };
         // Its `hello`, before the checker has touched the network: until then it was the engine alone that took its time.
         if matches!(frame, Frame::Stdout(_)) && std::mem::take(&mut is_silent) {
-            tools.slots.first_output(check.number).await;
+            services.slots.first_output(check.number).await;
         }
         let breach = match frame {
             Frame::Stdout(bytes) => {
-                accept_lines(check, &bytes, &mut lines, &mut report, tools).await?
+                accept_lines(check, &bytes, &mut lines, &mut report, services).await?
             }
             Frame::Stderr(bytes) => stderr.push(&bytes).err(),
             Frame::End(end) => {
@@ -268,7 +271,7 @@ async fn read_output(
             Frame::Fault(fault) => return Err(Fault::Launch(fault)),
         };
         if lived.is_none() && report.is_alive() {
-            lived = Some(tools.now());
+            lived = Some(services.now());
         }
         if let Some(breach) = breach {
             report.broken_by(breach);
@@ -298,7 +301,7 @@ async fn accept_lines(
     bytes: &[u8],
     lines: &mut Lines,
     report: &mut Report,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<Option<Breach>, Fault> {
     let mut learned = Vec::new();
     let outcome = lines.push(bytes, |line| {
@@ -307,7 +310,7 @@ async fn accept_lines(
         Ok::<(), Breach>(())
     });
     if !learned.is_empty() {
-        tools
+        services
             .learn(learned, &check.host)
             .await
             .map_err(Fault::Store)?;

@@ -3,9 +3,9 @@
 //! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
 //! unknown keys, values out of bounds, names that are none.
 
+mod concurrency;
 pub mod input_file;
 mod intake;
-mod room;
 mod table;
 mod value;
 
@@ -159,7 +159,7 @@ pub struct Config {
     pub public_address: Option<String>,
     /// The gateway's control socket.
     pub gateway_socket: PathBuf,
-    /// The launcher's door.
+    /// The launcher's gate.
     pub launcher_socket: PathBuf,
     /// The calendar that all intervals come from.
     pub calendar: Calendar,
@@ -169,7 +169,7 @@ pub struct Config {
     pub suffix_list: SuffixPlace,
     /// File of the public lists that are read.
     pub sources: Option<PathBuf>,
-    /// What the door goes by.
+    /// What the gate goes by.
     pub admission: policy::Files,
     /// More hosts than this below one registered domain are held until somebody has looked.
     pub group_threshold: u32,
@@ -284,8 +284,8 @@ impl Config {
             set: values.parse("suffix_list", path_or_none)?,
             read: data_dir.join(lists::suffix_list::FILE_NAME),
         };
-        let checks = room::checks(values)?;
-        let opens_max = room::opens_max(values)?;
+        let checks = concurrency::checks(values)?;
+        let opens_max = concurrency::opens_max(values)?;
         Ok(Self {
             contact: values.parse("contact", contact)?,
             seeds: values.parse("seeds", hosts)?,
@@ -433,7 +433,7 @@ fn admission_files(
 
 fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
     let directory = values.parse("egress_dir", path)?;
-    let checks_max = u64::from(room::checks(values)?.most);
+    let checks_max = u64::from(concurrency::checks(values)?.most);
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
         door_socket: values.parse("launcher_socket", path)?,
@@ -470,7 +470,7 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
         text_socket: values.parse("text_socket", path_or_none)?,
         egress_root: values.parse("egress_dir", path)?,
         resolvers: values.parse("resolvers", resolvers)?,
-        open_max: room::gateway_opens_max(values)?,
+        open_max: concurrency::gateway_opens_max(values)?,
         deny_addresses: values.parse("deny_addresses", |text| {
             list(text)
                 .map(|item| {

@@ -5,13 +5,13 @@
 //! socket or a container.
 
 mod carry_out;
-mod check;
 mod clock_watch;
 mod notice;
 mod orders;
 mod parts;
 mod pressure;
 mod publishing;
+mod running;
 mod slot_desk;
 mod snapshot;
 mod take;
@@ -30,16 +30,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::fault::Fault;
-use crate::check::slots::Signal;
+use crate::check::slot_queue::Signal;
 use crate::config::Config;
 use crate::publish::round::Done;
 use crate::publish::signature;
-use crate::services::Tools;
+use crate::services::Services;
 
-use check::Running;
 use clock_watch::ClockWatch;
 use orders::Ordered;
 use publishing::Publishing;
+use running::Running;
 use slot_desk::SlotDesk;
 
 pub use orders::{ORDERS_MAX, Order};
@@ -63,7 +63,7 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 /// The trusted daemon.
 #[derive(Debug)]
 pub struct Daemon {
-    tools: Tools,
+    services: Services,
     store: Store,
     config: Config,
     scheduler: Scheduler,
@@ -95,7 +95,7 @@ impl Daemon {
     /// When the store or the public directory can't be used.
     pub async fn new(
         config: Config,
-        tools: Tools,
+        services: Services,
         store: Store,
         live: Arc<Live>,
         orders: mpsc::Receiver<Order>,
@@ -105,10 +105,10 @@ impl Daemon {
         site::clear_stale(&config.public_dir).context("cannot publish")?;
         // While the operator is looking; later a key that can't be used stops no publication.
         signature::keys(&config.data_dir).context("cannot sign what is published")?;
-        let now = tools.now();
-        let interrupted = tools
+        let now = services.now();
+        let interrupted = services
             .writer
-            .recover(now, tools.dice.seed(), tools.calendar)
+            .recover(now, services.random.seed(), services.calendar)
             .await?;
         if interrupted > 0 {
             tracing::info!(
@@ -116,11 +116,11 @@ impl Daemon {
                 "checks that the last run left behind are due again"
             );
         }
-        take::admit_seeds(&config.seeds, &tools, now).await?;
+        take::admit_seeds(&config.seeds, &services, now).await?;
         let published = store.reader()?.last_dump()?;
         if let Some(published) = published {
             clock_watch::log_odd_time(now, published.at);
-            tools.clock.was_at(published.at);
+            services.clock.was_at(published.at);
         }
         let settings = Settings {
             containers: config.checks,
@@ -130,7 +130,7 @@ impl Daemon {
             peers_every: config.peers_every,
             calendar: config.calendar,
             published: published.map(|dump| dump.names),
-            publish_interval: tools.calendar.dump_interval(tools.dice.jitter()),
+            publish_interval: services.calendar.dump_interval(services.random.jitter()),
             count_again_after: COUNT_AGAIN_AFTER,
             look_around_every: TICK,
             name_key: RandomState::new(),
@@ -152,7 +152,7 @@ impl Daemon {
             live,
             clock: ClockWatch::start(now),
             ticker,
-            tools,
+            services,
             store,
             config,
         })
@@ -191,7 +191,7 @@ impl Daemon {
     /// What happens next; `None` at the end.
     async fn wake(&mut self, shutdown: &CancellationToken) -> anyhow::Result<Option<Wake>> {
         loop {
-            let now = self.tools.now();
+            let now = self.services.now();
             let until_tick = self.scheduler.wakes_at(now).since(now);
             tokio::select! {
                 biased;
@@ -225,7 +225,7 @@ impl Daemon {
 
     /// What the scheduler decides on an event is carried out.
     fn handle(&mut self, event: Event) {
-        let now = self.tools.now();
+        let now = self.services.now();
         for command in self.scheduler.on(event, now) {
             self.carry_out(command, now);
         }
@@ -267,19 +267,19 @@ impl Daemon {
                 {
                     let trigger = Trigger::Manual;
                     let taken = Event::TakenOne { taken, trigger };
-                    drop(self.scheduler.on(taken, self.tools.now()));
+                    drop(self.scheduler.on(taken, self.services.now()));
                 }
             }
             while let Some(joined) = self.work.join_next().await {
                 if let Ok(Ok(event)) = joined {
                     // Nothing is started any more: what the scheduler still wants is left.
-                    drop(self.scheduler.on(event, self.tools.now()));
+                    drop(self.scheduler.on(event, self.services.now()));
                 }
             }
             for host in self.scheduler.in_flight() {
-                let due = self.tools.again_soon();
+                let due = self.services.again_soon();
                 let note = Some("interrupted by our own end".to_owned());
-                self.tools.writer.release(host, due, note).await.ok();
+                self.services.writer.release(host, due, note).await.ok();
             }
         };
         if tokio::time::timeout(RELEASE_WITHIN, writing).await.is_err() {
@@ -294,7 +294,7 @@ enum Wake {
     Event(Event),
     Signal(Signal),
     Order(Order),
-    CheckEnded(check::Finished),
+    CheckEnded(running::Finished),
     Published(Done),
     Ordered(Ordered),
 }

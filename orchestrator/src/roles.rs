@@ -11,19 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::check::slots::SlotQueue;
+use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::lists;
-use crate::names::gate::{self, Door};
+use crate::names::gate::{self, NameGate};
 use crate::names::groups;
 use crate::serve::control::{self, Handler};
 use crate::serve::intake::IntakeDoor;
 use crate::serve::intake::proofs::Visits;
 use crate::serve::metrics::survey::Places;
 use crate::serve::metrics::{MetricsDoor, Source, Surveyor};
-use crate::services::Tools;
-use crate::services::clock::{Clock, Dice, SteadyClock, SystemClock};
+use crate::services::Services;
+use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     config.require_contact()?;
@@ -34,42 +34,50 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
     let (slots, signals) = SlotQueue::new();
-    let tools = Tools::new(
+    let services = Services::new(
         config,
         store.writer(),
-        door(config, &store).await?,
+        gate(config, &store).await?,
         clock.clone(),
-        Dice::from_os(),
+        Random::from_os(),
         slots,
     );
-    let live = Arc::new(Live::new(clock.now(), tools.meters.clone()));
+    let live = Arc::new(Live::new(clock.now(), services.meters.clone()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
-    let handler = Handler::with_daemon(&tools, orders, live.clone());
-    let intake = intake_door(config, &store, &tools, &handler)?;
-    let metrics = metrics_door(config, &store, &tools, &handler)?;
-    let waiting = gate::keep(tools.clone(), shutdown.clone());
-    let grouped = groups::keep(tools.clone(), config.group_threshold, shutdown.clone());
-    let wildcards = groups::wildcards::keep(tools.clone(), shutdown.clone());
+    let handler = Handler::with_daemon(&services, orders, live.clone());
+    let intake = intake_server(config, &store, &services, &handler)?;
+    let metrics = metrics_server(config, &store, &services, &handler)?;
+    let waiting = gate::keep(services.clone(), shutdown.clone());
+    let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
+    let wildcards = groups::wildcards::keep(services.clone(), shutdown.clone());
     let lists = lists::keep::keep(
-        tools.clone(),
+        services.clone(),
         sources,
         config.suffix_list.clone(),
         shutdown.clone(),
     );
-    let reloads = reload_on_hangup(tools.door.clone(), shutdown.clone())?;
-    let daemon = Daemon::new(config.clone(), tools, store, live, waiting_orders, signals).await?;
+    let reloads = reload_on_hangup(services.gate.clone(), shutdown.clone())?;
+    let daemon = Daemon::new(
+        config.clone(),
+        services,
+        store,
+        live,
+        waiting_orders,
+        signals,
+    )
+    .await?;
     let listener = control::listen(&config.control_socket())?;
     let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
     let intake = async {
         match intake {
-            Some(door) => door.serve(shutdown.clone()).await,
+            Some(gate) => gate.serve(shutdown.clone()).await,
             None => Ok(()),
         }
     };
     let metrics = async {
         match metrics {
-            Some(door) => door.serve(shutdown.clone()).await,
+            Some(gate) => gate.serve(shutdown.clone()).await,
             None => Ok(()),
         }
     };
@@ -89,24 +97,24 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
 }
 
 /// The intake's socket, where there is one.
-fn intake_door(
+fn intake_server(
     config: &Config,
     store: &Store,
-    tools: &Tools,
+    services: &Services,
     handler: &Handler,
 ) -> anyhow::Result<Option<IntakeDoor>> {
     let Some(path) = &config.intake_socket else {
         return Ok(None);
     };
-    let proofs = Arc::new(Visits::new(tools.clone()));
+    let proofs = Arc::new(Visits::new(services.clone()));
     IntakeDoor::open(path, handler.clone(), store.reader()?, proofs).map(Some)
 }
 
 /// Prometheus's socket, where there is one.
-fn metrics_door(
+fn metrics_server(
     config: &Config,
     store: &Store,
-    tools: &Tools,
+    services: &Services,
     handler: &Handler,
 ) -> anyhow::Result<Option<MetricsDoor>> {
     let Some(path) = &config.metrics_socket else {
@@ -116,20 +124,20 @@ fn metrics_door(
         database: config.database(),
         public: config.public_dir.clone(),
     };
-    let surveyor = Surveyor::new(store.reader()?, places, tools.clock.clone());
-    MetricsDoor::open(path, Source::new(handler.clone(), tools, surveyor)).map(Some)
+    let surveyor = Surveyor::new(store.reader()?, places, services.clock.clone());
+    MetricsDoor::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
 }
 
-/// The door by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do
+/// The gate by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do
 /// damage.
-pub(crate) async fn door(config: &Config, store: &Store) -> anyhow::Result<Door> {
+pub(crate) async fn gate(config: &Config, store: &Store) -> anyhow::Result<NameGate> {
     let files = config.admission.clone();
-    Ok(Door::open(store.writer(), config.names()?, files).await?)
+    Ok(NameGate::open(store.writer(), config.names()?, files).await?)
 }
 
 /// SIGHUP reads the rules again. It is caught from here on, before the daemon says that it runs.
 fn reload_on_hangup(
-    door: Door,
+    gate: NameGate,
     shutdown: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
     let mut hangup = signal(SignalKind::hangup())?;
@@ -137,7 +145,7 @@ fn reload_on_hangup(
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return Ok(()),
-                _ = hangup.recv() => gate::tell_reload(&door.reload().await),
+                _ = hangup.recv() => gate::tell_reload(&gate.reload().await),
             }
         }
     })

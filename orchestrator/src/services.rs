@@ -13,15 +13,15 @@ use launcher::LauncherClient;
 use protocol::Host;
 use store::{Candidate, StoreError, Writer};
 
-use crate::check::slots::SlotQueue;
+use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
 use crate::meters::Meters;
-use crate::names::gate::Door;
-use crate::services::clock::{Clock, Dice};
+use crate::names::gate::NameGate;
+use crate::services::clock::{Clock, Random};
 
-/// The tools of the path. Cheap to clone: everything in it is shared.
+/// The services of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
-pub struct Tools {
+pub struct Services {
     /// The only way out for a check.
     pub gateway: GatewayClient,
     /// The only way to a container.
@@ -29,11 +29,11 @@ pub struct Tools {
     /// The one writer.
     pub writer: Writer,
     /// The one way in for names.
-    pub door: Door,
+    pub gate: NameGate,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Chance.
-    pub dice: Arc<Dice>,
+    pub random: Arc<Random>,
     /// All intervals.
     pub calendar: Calendar,
     /// Slots among the containers.
@@ -46,23 +46,23 @@ pub struct Tools {
     pub meters: Arc<Meters>,
 }
 
-impl Tools {
-    /// The tools that the settings ask for.
+impl Services {
+    /// The services that the settings ask for.
     pub fn new(
         config: &Config,
         writer: Writer,
-        door: Door,
+        gate: NameGate,
         clock: Arc<dyn Clock>,
-        dice: Dice,
+        random: Random,
         slots: SlotQueue,
     ) -> Self {
         Self {
             gateway: GatewayClient::new(config.gateway_socket.clone()),
             launcher: LauncherClient::socket(config.launcher_socket.clone()),
             writer,
-            door,
+            gate,
             clock,
-            dice: Arc::new(dice),
+            random: Arc::new(random),
             calendar: config.calendar,
             slots,
             contact: config.contact.as_str().into(),
@@ -79,28 +79,28 @@ impl Tools {
     /// Some time within the hour: when a host is due that no verdict came in for.
     pub fn again_soon(&self) -> Timestamp {
         self.now()
-            .plus(self.calendar.again_soon(self.dice.jitter()))
+            .plus(self.calendar.again_soon(self.random.jitter()))
     }
 
-    /// Names that `by` lists or moved to become candidates, as far as the door has room for them; a known host's row is not touched (invariant I3).
+    /// Names that `by` lists or moved to become candidates, as far as the gate has room for them; a known host's row is not touched (invariant I3).
     ///
     /// # Errors
     /// When the store does not take them.
     pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
-        let (now, names) = (self.now(), self.door.names());
+        let (now, names) = (self.now(), self.gate.names());
         let candidates = hosts
             .into_iter()
             .filter_map(|host| names.admit_host(host).ok())
             .map(|host| self.candidate(host, now))
             .collect();
-        self.door.named(candidates, by, now).await
+        self.gate.named(candidates, by, now).await
     }
 
     /// A name that is asked first within a day, if it enters now.
     pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
         Candidate {
             host,
-            due: now.plus(self.calendar.first_check(self.dice.jitter())),
+            due: now.plus(self.calendar.first_check(self.random.jitter())),
             first_seen: now,
         }
     }

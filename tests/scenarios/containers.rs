@@ -196,12 +196,12 @@ fn no_way_out(pid: u64) -> anyhow::Result<()> {
 }
 
 /// Stands between the launcher and the engine, and can be taken away.
-struct Door {
+struct NameGate {
     listener: JoinHandle<()>,
     path: PathBuf,
 }
 
-impl Door {
+impl NameGate {
     fn open(path: PathBuf, engine: PathBuf) -> anyhow::Result<Self> {
         let socket = UnixListener::bind(&path)?;
         let listener = tokio::spawn(async move {
@@ -262,7 +262,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
         "all are known"
     );
 
-    let door = Door::open(path.clone(), engine.socket().to_owned())?;
+    let gate = NameGate::open(path.clone(), engine.socket().to_owned())?;
     let alive = |world: &World| {
         let counts = world.reader()?.counts()?;
         Ok(counts
@@ -283,11 +283,11 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
         .await?;
     let names = lab::crowd::Crowd::new(12, 1).names();
     let mut watch = Watch::begin(&world, &format!("{} stopped", engine.kind()), names)?;
-    door.shut().await;
+    gate.shut().await;
     world
         .until("the engine has gone, and the daemon says so", SOON, outage)
         .await?;
-    let door = Door::open(path, engine.socket().to_owned())?;
+    let gate = NameGate::open(path, engine.socket().to_owned())?;
     watch.over(&world)?;
     world
         .until("the outage is over", SOON, |world| {
@@ -310,6 +310,6 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
         );
     }
     drop(world);
-    door.shut().await;
+    gate.shut().await;
     Ok(())
 }

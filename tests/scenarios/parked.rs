@@ -48,7 +48,7 @@ async fn find_alive(world: &World) -> anyhow::Result<()> {
             private: Private::No,
         };
         let change = transition(&record, &verdict, now, Jitter(0), Calendar::REAL);
-        writer.settle(change).await?;
+        writer.commit(change).await?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use census::time::Timestamp;
 use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
-use orchestrator::check::slots::SlotQueue;
+use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::lists::run::{Ended, Ways, read};
 use orchestrator::lists::{Source, SourceName};
 use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};

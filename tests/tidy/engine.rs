@@ -194,14 +194,14 @@ fn podman_whose_api_is_not_served_is_told_from_none() {
 
 #[test]
 fn of_two_engines_the_one_that_answers_is_taken_and_it_is_said() {
-    let tools = [
+    let services = [
         ("podman", PODMAN),
         ("podman-compose", ANY),
         ("docker-compose", ANY),
     ];
     let with = |docker| {
         let mut programs = vec![("docker", docker)];
-        programs.extend(tools);
+        programs.extend(services);
         Stage::new(&programs).served()
     };
     with(DOCKER_WITHOUT_DAEMON).check(&[

@@ -45,7 +45,7 @@ impl Verdicts {
                     private: Private::No,
                 };
                 let change = transition(&one.record, &alive, now, Jitter(0), Calendar::REAL);
-                writer.settle(change).await?;
+                writer.commit(change).await?;
                 self.written += 1;
             }
             self.slowest = self.slowest.max(start.elapsed());

@@ -168,7 +168,7 @@ impl Census {
         let mut settling = Vec::with_capacity(taken.len());
         for one in &taken {
             let (writer, change) = (self.store.writer(), self.change(one));
-            settling.push(tokio::spawn(async move { writer.settle(change).await }));
+            settling.push(tokio::spawn(async move { writer.commit(change).await }));
         }
         for settled in settling {
             settled.await??;

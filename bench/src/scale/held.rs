@@ -1,4 +1,4 @@
-//! The memory of a process that has a census open: the store with all known names, and the door by which names come in. Measured in a process of its
+//! The memory of a process that has a census open: the store with all known names, and the gate by which names come in. Measured in a process of its
 //! own, or what others left would be counted too.
 
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::process::Command;
 use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result, ensure};
 use census::time::Timestamp;
-use orchestrator::names::gate::Door;
+use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files, SuffixPlace};
 use protocol::Host;
 use serde::{Deserialize, Serialize};
@@ -46,14 +46,14 @@ pub(crate) fn by_another_process(path: &Path, checks: u32, junk: u64) -> Result<
 /// What the other process does.
 pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
     let mut census = Census::open(path)?;
-    let door = door(&census).await?;
+    let gate = gate(&census).await?;
     let (names, filter_bytes) = census.store().writer().recognised();
     let opened_kib = status_kib("VmRSS:")?;
     for way in Way::ALL {
         census.round(way, checks).await?;
     }
     let checked_kib = status_kib("VmRSS:")?;
-    name_junk(&door, junk, census.now()).await?;
+    name_junk(&gate, junk, census.now()).await?;
     let held = Held {
         names,
         filter_bytes,
@@ -67,7 +67,7 @@ pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
 }
 
 /// By the daemon's ordinary rules.
-async fn door(census: &Census) -> Result<Door> {
+async fn gate(census: &Census) -> Result<NameGate> {
     let limit = |number| Limit::new(number).context("a limit");
     let files = Files {
         rules: None,
@@ -86,11 +86,11 @@ async fn door(census: &Census) -> Result<Door> {
         suffixes: Suffixes::compiled(),
         reserved: Reserved::Refuse,
     };
-    Ok(Door::open(census.store().writer(), names, files).await?)
+    Ok(NameGate::open(census.store().writer(), names, files).await?)
 }
 
 /// One source names all of them, each a registered domain of its own.
-async fn name_junk(door: &Door, junk: u64, now: Timestamp) -> Result<()> {
+async fn name_junk(gate: &NameGate, junk: u64, now: Timestamp) -> Result<()> {
     let by = Host::parse("social.example.org")?;
     for begin in (0..junk).step_by(usize::try_from(LIST)?) {
         let candidate = |number| -> Result<Candidate> {
@@ -101,7 +101,7 @@ async fn name_junk(door: &Door, junk: u64, now: Timestamp) -> Result<()> {
             })
         };
         let list = (begin..junk.min(begin + LIST)).map(candidate);
-        door.named(list.collect::<Result<_>>()?, &by, now).await?;
+        gate.named(list.collect::<Result<_>>()?, &by, now).await?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s
 /// Where to look.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The launcher's door.
+    /// The launcher's gate.
     pub(crate) launcher: PathBuf,
     /// Folder of the database and of the daemon's control socket.
     pub(crate) data: PathBuf,

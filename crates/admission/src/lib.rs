@@ -4,7 +4,7 @@
 //! a [`Refusal`] fit for people. Refused: whatever is no host name, bare public suffixes, names below no known suffix, and special-use names.
 //!
 //! [`rules`] is the language in which an operator says how many, [`counters`] count them, and [`decision`] is
-//! what comes out. [`door`] puts them together with the operator's lists ([`list`]) for names that nobody vouches for; whom it has no room for may
+//! what comes out. [`gate`] puts them together with the operator's lists ([`list`]) for names that nobody vouches for; whom it has no room for may
 //! wait in [`waiting`].
 //!
 //! Nothing here knows a clock, chance, a file or the network.
@@ -27,7 +27,7 @@ pub mod rules;
 pub mod counters;
 pub mod decision;
 
-pub mod door;
+pub mod gate;
 pub mod list;
 pub mod waiting;
 
@@ -38,7 +38,7 @@ pub mod suffixes;
 pub use counters::{Counters, HashKey};
 pub use decision::{Decision, Policy, TestDomain};
 pub use domain::{DomainName, DomainNameError};
-pub use door::{Candidate, Limits, Pass, Room, SourceId, Subject, Terms};
+pub use gate::{Candidate, Limits, Pass, Room, SourceId, Subject, Terms};
 pub use list::{DomainList, Listed};
 pub use names::{Names, Refusal, Reserved};
 pub use rules::{KeyHash, Limit, Rules, RulesError};

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use self::sources::Sources;
-use crate::door::{Room, SourceId};
+use crate::gate::{Room, SourceId};
 
 /// Most names that wait: two days' admissions by the default limit, so that nobody waits behind more than can be let in soon.
 pub const WAITING_MAX: usize = 100_000;

@@ -59,7 +59,7 @@ pub struct Word {
 
 /// The record of a host that is new here. `target` is the word's target if that may be in the census.
 ///
-/// - Due within a day when it would be asked daily, else within a week, by the dice: a whole crawler's hosts never come due at once.
+/// - Due within a day when it would be asked daily, else within a week, at random: a whole crawler's hosts never come due at once.
 /// - Alive, Dying and Moving need the moments that the rules go by, Moving and Moved a target that is another host; else it is discovered.
 /// - Who lives, or lived before it was dying or moving, is hidden, and `last_alive` is the earliest that the word allows.
 /// - Moments ahead of `now` count as now, those before 2015 as unknown.

@@ -47,7 +47,7 @@ pub struct Pause {
 /// What becomes of a reading's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// They go through the door.
+    /// They go through the gate.
     Take,
     /// None of them does.
     Pause(Pause),

@@ -29,7 +29,7 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A throw of the dice: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules stay pure.
+/// A random number: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules stay pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(pub u32);
 

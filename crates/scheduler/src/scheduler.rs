@@ -1,8 +1,8 @@
 //! The loop as a value.
 
-mod demand;
 mod ended;
 mod recovery;
+mod start_due;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ use crate::publication::{Extent, Force, Publication};
 use crate::slots::concurrency::Bounds;
 use crate::slots::{Patience, Slots, Throttle};
 
-use demand::Demand;
+use start_due::Demand;
 
 /// A host that the store has taken is reported within this: a transaction waits for a disk and for
 /// those before it.

@@ -1,4 +1,4 @@
-//! The tables `admission_counters`, `admission_state` and `waiting`: what the door remembers.
+//! The tables `admission_counters`, `admission_state` and `waiting`: what the gate remembers.
 //!
 //! In: names with room, the counters that they moved, changes of who waits. Out: which names were new; all of it back at a start. Refused: a row
 //! that no version of this program wrote.
@@ -19,7 +19,7 @@ const OLD_DELETED_MAX: u32 = 8000;
 /// A counter's parameters: window, what it counts, id, count.
 const PARAMETERS: usize = 4;
 
-/// What one decision of the door writes, in one transaction.
+/// What one decision of the gate writes, in one transaction.
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
     /// Names with room.
@@ -34,7 +34,7 @@ pub struct Admission {
     pub brings_back: bool,
 }
 
-/// What the door remembers.
+/// What the gate remembers.
 #[derive(Debug)]
 pub struct Remembered {
     /// What counters are hashed by.
@@ -123,7 +123,7 @@ pub(crate) fn admit(
     Ok(made)
 }
 
-/// All that the door remembers.
+/// All that the gate remembers.
 pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreError> {
     let (hash_key, window): ([u8; 16], Option<i64>) = connection
         .prepare_cached(STATE)?

@@ -39,7 +39,7 @@ pub use dumps::DumpRecord;
 pub use error::{CopyError, OpenError, StoreError};
 pub use groups::{Decided, HeldCounts, StoredGroup, WildcardLook};
 pub use hosts::add::{AddedAs, Candidate};
-pub use hosts::check::{Settled, Taken};
+pub use hosts::check::{Committed, Taken};
 pub use hosts::word::{OptIn, OptOut, Park};
 pub use instances_file::{InstanceRow, InstancesFile, VersionCount};
 pub use open::{Location, Opening, Store, open, open_read_only, open_with};

@@ -40,7 +40,7 @@ statements! {
     admitted::DELETE_WAITING => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
     admitted::STATE => ["SEARCH admission_state USING INTEGER PRIMARY KEY (rowid=?)"],
     admitted::COUNTERS => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=?)"],
-    admitted::WAITING => ["SCAN waiting"] because "at a start, all that the door remembers",
+    admitted::WAITING => ["SCAN waiting"] because "at a start, all that the gate remembers",
     admitted::WAITER => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
     admitted::COUNT_WAITING => ["SCAN waiting"] because "those who wait are bounded: admission::waiting",
     asked::WAITING => ["SCAN waiting", "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"]

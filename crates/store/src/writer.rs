@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::admitted::{self, Admission, Remembered};
 use crate::checkpoint::Checkpoints;
 use crate::hosts::add::{ADD_MAX, AddedAs};
-use crate::hosts::check::{Settled, Taken};
+use crate::hosts::check::{Committed, Taken};
 use crate::hosts::word::{OptIn, OptOut, Park, ParkedCursor};
 use crate::hosts::{add, check, mend, word};
 use crate::known::KnownNames;
@@ -87,14 +87,14 @@ impl Writer {
     }
 
     /// Writes a change: the row and its history; the host is no longer in flight, and its interruptions, faults and last note are cleared. All of it
-    /// or nothing. The candidate that it names is for the door to let in.
+    /// or nothing. The candidate that it names is for the gate to let in.
     ///
-    /// An opt-out by word of mouth or a hold that came in since the check began stands: see [`Settled::overruled`].
+    /// An opt-out by word of mouth or a hold that came in since the check began stands: see [`Committed::overruled`].
     ///
     /// # Errors
     /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
-    pub async fn settle(&self, change: Change) -> Result<Settled, StoreError> {
-        self.call(move |c| check::settle(c, &change)).await
+    pub async fn commit(&self, change: Change) -> Result<Committed, StoreError> {
+        self.call(move |c| check::commit(c, &change)).await
     }
 
     /// Ends a check that said nothing about its host (deferred, offline, fault, unconfirmed, interrupted): it is no longer in flight and due at `due`,
@@ -164,7 +164,7 @@ impl Writer {
         Ok(unknown)
     }
 
-    /// Adds names that the door has room for, with the counters that they moved and what changed among those who wait: all of it or nothing. Known
+    /// Adds names that the gate has room for, with the counters that they moved and what changed among those who wait: all of it or nothing. Known
     /// names are not touched, forgotten ones stay out. Gives, for each name, whether it was new. The caller bounds how much it is.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Writer {
         Ok(made)
     }
 
-    /// All that the door wrote which still counts.
+    /// All that the gate wrote which still counts.
     ///
     /// # Errors
     /// A fault of ours.

@@ -51,7 +51,7 @@ async fn settle_alive(writer: &Writer, host: &Host, round: u32) {
     let record = taken.unwrap().unwrap().record;
     let verdict = alive(round);
     let change = transition(&record, &verdict, now(round), Jitter(0), Calendar::REAL);
-    writer.settle(change).await.unwrap();
+    writer.commit(change).await.unwrap();
 }
 
 /// The child: each host in turn, for ever; says `round host` after each acknowledged verdict.

@@ -8,23 +8,33 @@ use census::state::{Record, Verdict};
 use census::transition::transition;
 use store::StoreError;
 
-use crate::services::Tools;
+use crate::services::Services;
 
 /// Settles a verdict about the record's host.
 ///
 /// # Errors
 /// When the store does not take it; the host then stays in flight until it is released.
-pub async fn settle(record: &Record, verdict: &Verdict, tools: &Tools) -> Result<(), StoreError> {
-    let now = tools.now();
-    let mut change = transition(record, verdict, now, tools.dice.jitter(), tools.calendar);
+pub async fn commit_verdict(
+    record: &Record,
+    verdict: &Verdict,
+    services: &Services,
+) -> Result<(), StoreError> {
+    let now = services.now();
+    let mut change = transition(
+        record,
+        verdict,
+        now,
+        services.random.jitter(),
+        services.calendar,
+    );
     // Before the verdict: a crash between the two has the host asked again, and the other way round its target would be lost.
     if let Some(target) = change.candidate.take()
-        && let Err(error) = tools.learn(vec![target.clone()], &record.host).await
+        && let Err(error) = services.learn(vec![target.clone()], &record.host).await
     {
         // The verdict is worth more than the name, which comes in when somebody else names it.
         tracing::warn!(host = %record.host, %target, %error, "its target could not be let in");
     }
-    let settled = tools.writer.settle(change).await?;
+    let settled = services.writer.commit(change).await?;
     if settled.overruled {
         tracing::info!(host = %record.host, "somebody opted it out while it was checked: the verdict changed nothing");
     }
@@ -41,23 +51,28 @@ mod tests {
 
     use super::*;
     use crate::names::gate::tests::with_rules;
-    use crate::services::tests::tools;
+    use crate::services::tests::services;
 
     async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
         let directory = tempfile::tempdir().unwrap();
         let store = store::open(&directory.path().join("census.db")).unwrap();
-        let tools = Tools {
-            door: with_rules(&store, rules),
-            ..tools(&store, Path::new("/nonexistent"))
+        let services = Services {
+            gate: with_rules(&store, rules),
+            ..services(&store, Path::new("/nonexistent"))
         };
-        let (host, now) = (Host::parse("old.net").unwrap(), tools.now());
-        tools.writer.add_now(vec![host.clone()], now).await.unwrap();
-        let taken = tools
+        let (host, now) = (Host::parse("old.net").unwrap(), services.now());
+        services
             .writer
-            .take_one(&host, now, tools.dice.jitter(), tools.calendar);
+            .add_now(vec![host.clone()], now)
+            .await
+            .unwrap();
+        let taken =
+            services
+                .writer
+                .take_one(&host, now, services.random.jitter(), services.calendar);
         let record = taken.await.unwrap().unwrap().record;
         let to = Host::parse(target).unwrap();
-        settle(&record, &Verdict::Moved { to }, &tools)
+        commit_verdict(&record, &Verdict::Moved { to }, &services)
             .await
             .unwrap();
         (directory, store)

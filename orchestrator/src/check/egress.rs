@@ -11,7 +11,7 @@ use scheduler::event::CheckOutcome;
 
 use crate::check::Check;
 use crate::check::fault::Fault;
-use crate::services::Tools;
+use crate::services::Services;
 
 /// What came of asking.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub enum Way {
 ///
 /// # Errors
 /// A fault, when the gateway itself does not answer.
-pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
-    let group = tools.door.names().registered_domain(&check.host);
-    let opened = tools
+pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
+    let group = services.gate.names().registered_domain(&check.host);
+    let opened = services
         .gateway
         .open(
             check.id.clone(),
@@ -46,7 +46,7 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
         .map_err(Fault::Gateway)?;
     Ok(match opened {
         Opened::Ready(egress) => {
-            count_look_up(egress.fresh, tools);
+            count_look_up(egress.fresh, services);
             let witness = witness(&egress, check.began);
             Way::Open { egress, witness }
         }
@@ -56,7 +56,7 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
             families,
             fresh,
         } => {
-            count_look_up(fresh, tools);
+            count_look_up(fresh, services);
             check.step(|| format!("gateway: unreachable, {}: {detail}", reason.as_str()));
             let verdict = Verdict::Dead {
                 reason,
@@ -92,9 +92,9 @@ pub async fn open(check: &Check, tools: &Tools) -> Result<Way, Fault> {
     })
 }
 
-fn count_look_up(fresh: bool, tools: &Tools) {
+fn count_look_up(fresh: bool, services: &Services) {
     if fresh {
-        tools.meters.looked_up();
+        services.meters.looked_up();
     }
 }
 

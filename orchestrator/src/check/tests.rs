@@ -14,8 +14,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::Receiver;
 
 use super::*;
-use crate::check::slots::{Signal, SlotQueue};
-use crate::services::clock::{Dice, SystemClock};
+use crate::check::slot_queue::{Signal, SlotQueue};
+use crate::services::clock::{Random, SystemClock};
 
 const HELLO: &[u8] = b"{\"hello\":{\"protocol\":1,\"checker\":\"0.1.0\"}}\n";
 
@@ -53,7 +53,7 @@ fn fault(kind: FaultKind) -> Vec<u8> {
 
 /// A census whose launcher answers every launch so.
 struct Rig {
-    tools: Tools,
+    services: Services,
     signals: Receiver<Signal>,
     _store: store::Store,
     dir: tempfile::TempDir,
@@ -84,13 +84,13 @@ impl Rig {
         );
         let (slots, signals) = SlotQueue::new();
         Self {
-            tools: Tools {
+            services: Services {
                 gateway: GatewayClient::new(gateway),
                 launcher: LauncherClient::socket("/nonexistent"),
                 writer: store.writer(),
-                door: crate::names::gate::tests::fresh(&store),
+                gate: crate::names::gate::tests::fresh(&store),
                 clock: Arc::new(SystemClock),
-                dice: Arc::new(Dice::seeded(1)),
+                random: Arc::new(Random::seeded(1)),
                 calendar: Calendar::REAL,
                 slots,
                 contact: "".into(),
@@ -106,13 +106,13 @@ impl Rig {
     fn launcher(&mut self, name: &str, answer: Vec<u8>) {
         let path: PathBuf = self.dir.path().join(name);
         part(&path, answer);
-        self.tools.launcher = LauncherClient::socket(path);
+        self.services.launcher = LauncherClient::socket(path);
     }
 
     fn gateway(&mut self, name: &str, answer: &[u8]) {
         let path: PathBuf = self.dir.path().join(name);
         part(&path, answer.to_vec());
-        self.tools.gateway = GatewayClient::new(path);
+        self.services.gateway = GatewayClient::new(path);
     }
 
     /// How a check ends, and what it signalled before.
@@ -125,9 +125,9 @@ impl Rig {
             peers: AskPeers::Skip,
             trigger: Trigger::Scheduled,
         };
-        let check = Check::new(start, &self.tools, None);
+        let check = Check::new(start, &self.services, None);
         let mut signalled = Vec::new();
-        let mut running = std::pin::pin!(run(&check, &self.tools));
+        let mut running = std::pin::pin!(run(&check, &self.services));
         let mut ended = None;
         loop {
             // What it signalled before its end is there when it ends.

@@ -16,17 +16,17 @@ use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
-use crate::check::commit_verdict::settle;
+use crate::check::commit_verdict::commit_verdict;
 use crate::check::fault::Fault;
-use crate::check::slots::SlotQueue;
+use crate::check::slot_queue::SlotQueue;
 use crate::check::{self, Check};
 use crate::config::Config;
 use crate::names::gate::Brought;
 use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
 use crate::serve::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
-use crate::services::Tools;
-use crate::services::clock::{Clock, Dice, SystemClock};
+use crate::services::Services;
+use crate::services::clock::{Clock, Random, SystemClock};
 
 /// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
 const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -212,7 +212,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
             reader: &reader,
             writer: &writer,
             occasion,
-            salt: Dice::from_os().salt(),
+            salt: Random::from_os().salt(),
         };
         round.run()
     })
@@ -245,28 +245,28 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     config.require_contact()?;
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let tools = Tools::new(
+    let services = Services::new(
         config,
         store.writer(),
-        crate::roles::door(config, &store).await?,
+        crate::roles::gate(config, &store).await?,
         clock,
-        Dice::from_os(),
+        Random::from_os(),
         SlotQueue::unlimited(),
     );
-    let host = tools
-        .door
+    let host = services
+        .gate
         .names()
         .admit_host(host.clone())
         .with_context(|| host.to_string())?;
-    let now = tools.now();
-    for (host, brought) in tools.door.brought(vec![host.clone()], now).await? {
+    let now = services.now();
+    for (host, brought) in services.gate.brought(vec![host.clone()], now).await? {
         if let Brought::Refused(refusal) = brought {
             bail!("{host}: {refusal}");
         }
     }
-    let taken = tools
+    let taken = services
         .writer
-        .take_one(&host, now, tools.dice.jitter(), tools.calendar)
+        .take_one(&host, now, services.random.jitter(), services.calendar)
         .await?;
     let Some(taken) = taken else {
         bail!("{host} opted out or is held by a moderator; it is not asked")
@@ -277,16 +277,16 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         host: taken.record.host.clone(),
         class: taken.class,
         wish: Wish::default(),
-        peers: if asks_peers(&taken.record, tools.peers_every) {
+        peers: if asks_peers(&taken.record, services.peers_every) {
             AskPeers::Ask
         } else {
             AskPeers::Skip
         },
         trigger: Trigger::Manual,
     };
-    let check = Check::new(start, &tools, Some(watcher));
+    let check = Check::new(start, &services, Some(watcher));
     let running = async {
-        let ended = check::run(&check, &tools).await;
+        let ended = check::run(&check, &services).await;
         drop(check);
         ended
     };
@@ -299,7 +299,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
         said
     };
     let (ended, said) = tokio::join!(running, showing);
-    let code = settle_alone(&taken.record, ended, &tools).await?;
+    let code = settle_alone(&taken.record, ended, &services).await?;
     store.close();
     said.map(|()| code)
 }
@@ -307,9 +307,13 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
 async fn settle_alone(
     record: &Record,
     ended: Result<CheckOutcome, Fault>,
-    tools: &Tools,
+    services: &Services,
 ) -> anyhow::Result<u8> {
-    let give_back = || tools.writer.release(&record.host, tools.again_soon(), None);
+    let give_back = || {
+        services
+            .writer
+            .release(&record.host, services.again_soon(), None)
+    };
     match ended {
         Ok(CheckOutcome::Verdict { verdict, .. }) => {
             let said = format!("verdict: {verdict}");
@@ -319,7 +323,7 @@ async fn settle_alone(
                     "{said} (not counted: only a running census can confirm a failure)"
                 ))?;
             } else {
-                settle(record, &verdict, tools).await?;
+                commit_verdict(record, &verdict, services).await?;
                 say(&said)?;
             }
             Ok(OK)
@@ -353,8 +357,8 @@ impl<'config> Way<'config> {
             return Ok(Self::Daemon(config));
         }
         let store = store::open(&config.database())?;
-        let door = crate::roles::door(config, &store).await?;
-        let handler = Handler::alone(store.writer(), door, Arc::new(SystemClock), config.calendar);
+        let gate = crate::roles::gate(config, &store).await?;
+        let handler = Handler::alone(store.writer(), gate, Arc::new(SystemClock), config.calendar);
         Ok(Self::Alone(Box::new(store), handler))
     }
 

@@ -13,7 +13,7 @@ use super::ask::{REFUSED_SHOWN_MAX, Way, progress, unexpected};
 use super::{FAILED, OK, say};
 use crate::config::Config;
 use crate::serve::control::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee, Answer, Request};
-use crate::services::clock::Dice;
+use crate::services::clock::Random;
 
 /// Refused rows that are kept for being shown; a file may have millions.
 const REFUSED_KEPT_MAX: usize = 10_000;
@@ -33,14 +33,14 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
     }
     let mut file = MinoruFile::open(file)?;
     let total = usize::try_from(file.hosts()).unwrap_or(usize::MAX);
-    let (dice, mut summary, mut done) = (Dice::from_os(), Summary::default(), 0_usize);
+    let (random, mut summary, mut done) = (Random::from_os(), Summary::default(), 0_usize);
     let mut way = Way::open(config).await?;
     loop {
         let page = file.next_page()?;
         if page.is_empty() {
             break;
         }
-        let hosts = summary.hosts_of(page, &dice);
+        let hosts = summary.hosts_of(page, &random);
         for batch in hosts.chunks(ADOPTED_PER_REQUEST_MAX) {
             match way.ask(Request::Adopt(batch.to_vec())).await? {
                 Answer::Adopted(report) => summary.add(report),
@@ -66,14 +66,14 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
 }
 
 impl Summary {
-    fn hosts_of(&mut self, page: Vec<Found>, dice: &Dice) -> Vec<Adoptee> {
+    fn hosts_of(&mut self, page: Vec<Found>, random: &Random) -> Vec<Adoptee> {
         let mut hosts = Vec::with_capacity(page.len());
         for found in page {
             match found {
                 Found::Host { name, word } => hosts.push(Adoptee {
                     name,
                     word,
-                    jitter: dice.jitter().0,
+                    jitter: random.jitter().0,
                 }),
                 Found::Refused { row, why } => self.refuse(format!("row {row}"), why.to_owned()),
             }

@@ -15,7 +15,7 @@ use crate::inspect::explain::{
     Explanation, advice, bare_reason, denied, explain as explain_stored, explain_unknown,
     explain_waiting, past_in_words,
 };
-use crate::inspect::status::{self, Door};
+use crate::inspect::status::{self, NameGate};
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
@@ -67,11 +67,13 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
 }
 
 /// Whoever looks at the status has no patience for a part that hangs.
-async fn ask_at<T, E: std::fmt::Display>(asking: impl Future<Output = Result<T, E>>) -> Door<T> {
+async fn ask_at<T, E: std::fmt::Display>(
+    asking: impl Future<Output = Result<T, E>>,
+) -> NameGate<T> {
     match tokio::time::timeout(ANSWER_WITHIN, asking).await {
-        Ok(Ok(answer)) => Door::Open(answer),
-        Ok(Err(error)) => Door::Closed(error.to_string()),
-        Err(_elapsed) => Door::Closed(format!(
+        Ok(Ok(answer)) => NameGate::Open(answer),
+        Ok(Err(error)) => NameGate::Closed(error.to_string()),
+        Err(_elapsed) => NameGate::Closed(format!(
             "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
         )),
     }

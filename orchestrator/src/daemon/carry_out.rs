@@ -9,7 +9,7 @@ use store::StoreError;
 
 use super::Daemon;
 use super::parts::store_trouble;
-use crate::check::commit_verdict::settle;
+use crate::check::commit_verdict::commit_verdict;
 
 impl Daemon {
     pub(super) fn carry_out(&mut self, command: Command, now: Timestamp) {
@@ -25,7 +25,7 @@ impl Daemon {
                 self.desk.forget(check);
             }
             Command::CommitVerdict { record, verdict } => {
-                let tools = self.tools.clone();
+                let services = self.services.clone();
                 // What a fault of ours led to shows nothing to work.
                 let written = match &verdict {
                     Verdict::Dead {
@@ -35,7 +35,7 @@ impl Daemon {
                     _ => WriteOutcome::Verdict,
                 };
                 self.write(record.host.clone(), written, async move {
-                    settle(&record, &verdict, &tools).await
+                    commit_verdict(&record, &verdict, &services).await
                 });
             }
             Command::Release(release) => self.release(release, now),
@@ -48,15 +48,18 @@ impl Daemon {
     fn release(&mut self, release: Release, now: Timestamp) {
         let Release { host, wait, why } = release;
         if matches!(why, Released::Unconfirmed(_)) {
-            self.tools.meters.unconfirmed();
+            self.services.meters.unconfirmed();
         }
-        let due = wait.due(now, self.tools.dice.jitter(), self.tools.calendar);
-        let (tools, of) = (self.tools.clone(), host.clone());
+        let due = wait.due(now, self.services.random.jitter(), self.services.calendar);
+        let (services, of) = (self.services.clone(), host.clone());
         self.write(host, WriteOutcome::Released, async move {
             if matches!(why, Released::CountedFault(_)) {
-                tools.writer.count_fault(&of).await?;
+                services.writer.count_fault(&of).await?;
             }
-            tools.writer.release(&of, due, Some(why.to_string())).await
+            services
+                .writer
+                .release(&of, due, Some(why.to_string()))
+                .await
         });
     }
 

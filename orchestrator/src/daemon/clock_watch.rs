@@ -45,8 +45,8 @@ impl ClockWatch {
 
 impl Daemon {
     pub(super) fn watch_clock(&mut self) {
-        let now = self.tools.now();
-        let trouble = self.tools.clock.trouble();
+        let now = self.services.now();
+        let trouble = self.services.clock.trouble();
         match &trouble {
             Some(what) if self.clock.trouble.is_none() => tracing::error!(what, "the clock"),
             None if self.clock.trouble.is_some() => {
@@ -63,7 +63,7 @@ impl Daemon {
             "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
         );
         self.handle(Event::ClockSet);
-        let (writer, calendar) = (self.tools.writer.clone(), self.tools.calendar);
+        let (writer, calendar) = (self.services.writer.clone(), self.services.calendar);
         let location = self.store.location().clone();
         self.asks.spawn(async move {
             Ok(match writer.clamp(now, calendar).await {

@@ -53,9 +53,9 @@ impl Daemon {
             watcher.try_send(why).ok();
             return;
         }
-        let (tools, now) = (self.tools.clone(), self.tools.now());
+        let (services, now) = (self.services.clone(), self.services.now());
         self.ordered.spawn(async move {
-            let taken = take::take_one(host, &tools, now).await;
+            let taken = take::take_one(host, &services, now).await;
             Ordered { watcher, taken }
         });
     }

@@ -5,31 +5,31 @@ use store::{Location, StoreError};
 
 use super::Daemon;
 use crate::check::fault::Fault;
-use crate::services::Tools;
+use crate::services::Services;
 
 impl Daemon {
     pub(super) fn ask_parts(&mut self) {
-        let (tools, location) = (self.tools.clone(), self.store.location().clone());
+        let (services, location) = (self.services.clone(), self.store.location().clone());
         self.asks
-            .spawn(async move { Ok(Event::PartStatus(status(&tools, &location).await)) });
+            .spawn(async move { Ok(Event::PartStatus(status(&services, &location).await)) });
     }
 }
 
 /// What does not work, for the operator.
-async fn status(tools: &Tools, location: &Location) -> Result<(), String> {
+async fn status(services: &Services, location: &Location) -> Result<(), String> {
     let store = |error| Fault::Store(error).to_string();
     location.check().map_err(store)?;
-    let gateway = tools.gateway.status().await;
+    let gateway = services.gateway.status().await;
     let gateway = gateway.map_err(|error| Fault::Gateway(error).to_string())?;
     if gateway.families.is_empty() {
         return Err("the gateway has no network".to_owned());
     }
-    let launcher = tools.launcher.status().await;
+    let launcher = services.launcher.status().await;
     let launcher = launcher.map_err(|error| Fault::Launcher(error).to_string())?;
     if let Some(trouble) = launcher.trouble {
         return Err(format!("launcher: {trouble}"));
     }
-    tools.writer.try_write().await.map_err(store)
+    services.writer.try_write().await.map_err(store)
 }
 
 /// What a failure of the store means, for the operator.

@@ -56,13 +56,13 @@ impl Daemon {
             scheduler::publication::Force::No => Force::No,
             scheduler::publication::Force::Yes => Force::Yes,
         };
-        let now = self.tools.now();
+        let now = self.services.now();
         let (publisher, about) = (self.config.publisher(), self.config.about());
-        let calendar = self.tools.calendar;
+        let calendar = self.services.calendar;
         let reader = self.store.reader();
-        let writer = self.tools.writer.clone();
-        let terms = self.tools.door.terms();
-        let salt = self.tools.dice.salt();
+        let writer = self.services.writer.clone();
+        let terms = self.services.gate.terms();
+        let salt = self.services.random.salt();
         let stop = self.publishing.stop.clone();
         self.publishing.running.spawn_blocking(move || {
             let reader = match reader {
@@ -89,7 +89,7 @@ impl Daemon {
     }
 
     pub(super) fn published(&mut self, done: Done) -> Event {
-        self.tools.meters.dump(&done.names);
+        self.services.meters.dump(&done.names);
         let (again, has_pages) = (again(&done), done.has_pages);
         let outcome = match done.names {
             Ok(names) => {
@@ -137,7 +137,9 @@ impl Daemon {
     }
 
     fn ordinary_pause(&self) -> Duration {
-        self.tools.calendar.dump_interval(self.tools.dice.jitter())
+        self.services
+            .calendar
+            .dump_interval(self.services.random.jitter())
     }
 }
 

@@ -7,8 +7,8 @@ use scheduler::event::{CheckNumber, SlotDemand, SlotHolder};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::check::Running;
-use crate::check::slots::{Lease, Signal};
+use super::running::Running;
+use crate::check::slot_queue::{Lease, Signal};
 
 /// Those that wait, and the leases of those that hold one.
 #[derive(Debug, Default)]

@@ -14,12 +14,12 @@ use store::{Location, Reader, StoreError};
 use super::Daemon;
 use super::parts::store_trouble;
 use crate::names::gate::Brought;
-use crate::services::Tools;
+use crate::services::Services;
 
 impl Daemon {
     pub(super) fn count_due(&mut self, most: u32, with_load: bool) {
-        let (reader, now) = (Arc::clone(&self.reader), self.tools.now());
-        let calendar = self.tools.calendar;
+        let (reader, now) = (Arc::clone(&self.reader), self.services.now());
+        let calendar = self.services.calendar;
         let count = move || -> Result<Event, StoreError> {
             // One count at a time; one that panicked left nothing half done.
             let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,17 +34,17 @@ impl Daemon {
     }
 
     pub(super) fn take_due(&mut self, wanted: PerClass<u32>) {
-        let (tools, now) = (self.tools.clone(), self.tools.now());
+        let (services, now) = (self.services.clone(), self.services.now());
         let location = self.store.location().clone();
         self.work
-            .spawn(async move { or_failed(take_due(wanted, &tools, now).await, &location) });
+            .spawn(async move { or_failed(take_due(wanted, &services, now).await, &location) });
     }
 
     pub(super) fn take_canary(&mut self, turn: CanaryTurn) {
         let CanaryTurn { host, wish, left } = turn;
-        let (tools, now) = (self.tools.clone(), self.tools.now());
+        let (services, now) = (self.services.clone(), self.services.now());
         self.work.spawn(async move {
-            Ok(match take_one(host, &tools, now).await {
+            Ok(match take_one(host, &services, now).await {
                 Ok(taken) => Event::TakenOne {
                     taken,
                     trigger: Trigger::Canary(wish),
@@ -106,14 +106,16 @@ pub fn read_load(reader: &Reader, now: Timestamp, calendar: Calendar) -> Result<
 
 async fn take_due(
     wanted: PerClass<u32>,
-    tools: &Tools,
+    services: &Services,
     now: Timestamp,
 ) -> Result<Event, StoreError> {
-    let jitters = tools.dice.jitters(wanted.sum());
-    let taking = tools.writer.take_due(now, wanted, jitters, tools.calendar);
+    let jitters = services.random.jitters(wanted.sum());
+    let taking = services
+        .writer
+        .take_due(now, wanted, jitters, services.calendar);
     let (mut hosts, mut not_admitted) = (Vec::new(), Vec::new());
     for taken in taking.await? {
-        match not_admitted_now(&taken, tools, now).await {
+        match not_admitted_now(&taken, services, now).await {
             Some(refused) => not_admitted.push(refused),
             None => hosts.push(of_store(taken)),
         }
@@ -128,11 +130,11 @@ async fn take_due(
 /// the daemon (design §8). A host that the operator denies is not checked.
 async fn not_admitted_now(
     taken: &store::Taken,
-    tools: &Tools,
+    services: &Services,
     now: Timestamp,
 ) -> Option<NotAdmitted> {
     let host = taken.record.host.clone();
-    if let Err(refusal) = tools.door.denies(&host) {
+    if let Err(refusal) = services.gate.denies(&host) {
         // Its record stays as it is: without the line all is as before.
         return Some(NotAdmitted {
             host,
@@ -140,11 +142,11 @@ async fn not_admitted_now(
             why: format!("not asked: {refusal}"),
         });
     }
-    let refusal = tools.door.names().admit_host(host.clone()).err()?;
+    let refusal = services.gate.names().admit_host(host.clone()).err()?;
     tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
     // A parked host has no due time, whatever it is given back with; one that could not be parked
     // is tried again within the hour.
-    if let Err(error) = tools.writer.park(&host, now).await {
+    if let Err(error) = services.writer.park(&host, now).await {
         tracing::error!(%host, %error, "it could not be parked");
     }
     Some(NotAdmitted {
@@ -155,18 +157,24 @@ async fn not_admitted_now(
 }
 
 /// Takes a named host, whatever its due time; says why not.
-pub(super) async fn take_one(host: Host, tools: &Tools, now: Timestamp) -> Result<Taken, String> {
-    let names = tools.door.names();
+pub(super) async fn take_one(
+    host: Host,
+    services: &Services,
+    now: Timestamp,
+) -> Result<Taken, String> {
+    let names = services.gate.names();
     let admitted = names.admit_host(host.clone());
     let host = admitted.map_err(|refusal| format!("{host}: {refusal}"))?;
-    let brought = tools.door.brought(vec![host.clone()], now).await;
+    let brought = services.gate.brought(vec![host.clone()], now).await;
     for (host, brought) in brought.map_err(|error| error.to_string())? {
         if let Brought::Refused(refusal) = brought {
             return Err(format!("{host}: {refusal}"));
         }
     }
-    let jitter = tools.dice.jitter();
-    let taken = tools.writer.take_one(&host, now, jitter, tools.calendar);
+    let jitter = services.random.jitter();
+    let taken = services
+        .writer
+        .take_one(&host, now, jitter, services.calendar);
     match taken.await {
         Ok(Some(taken)) => Ok(of_store(taken)),
         Ok(None) => Err(format!(
@@ -182,10 +190,10 @@ pub(super) async fn take_one(host: Host, tools: &Tools, now: Timestamp) -> Resul
 /// The operator's seeds come in.
 pub(super) async fn admit_seeds(
     seeds: &[Host],
-    tools: &Tools,
+    services: &Services,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let names = tools.door.names();
+    let names = services.gate.names();
     let mut admitted = Vec::new();
     for host in seeds {
         match names.admit_host(host.clone()) {
@@ -193,7 +201,7 @@ pub(super) async fn admit_seeds(
             Err(refusal) => tracing::warn!(%host, %refusal, "this seed is not admitted"),
         }
     }
-    for (host, brought) in tools.door.brought(admitted, now).await? {
+    for (host, brought) in services.gate.brought(admitted, now).await? {
         if let Brought::Refused(refusal) = brought {
             tracing::warn!(%host, %refusal, "this seed is not admitted");
         }

@@ -46,9 +46,9 @@ pub struct Status {
     /// The daemon, when it runs.
     pub daemon: Option<LiveState>,
     /// The gateway: its state, or why not.
-    pub gateway: Option<Door<gateway::control::Status>>,
+    pub gateway: Option<NameGate<gateway::control::Status>>,
     /// The launcher: its state, or why not.
-    pub launcher: Option<Door<launcher::wire::Status>>,
+    pub launcher: Option<NameGate<launcher::wire::Status>>,
 }
 
 /// What is remembered of a public list.
@@ -108,10 +108,10 @@ impl SourceShown {
     }
 }
 
-/// What came of asking at a door.
+/// What came of asking at a gate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Door<T> {
+pub enum NameGate<T> {
     /// It answered.
     Open(T),
     /// It did not, and why.
@@ -197,7 +197,7 @@ impl Status {
         });
         if let Some(gateway) = &self.gateway {
             lines.push(match gateway {
-                Door::Open(gateway) => {
+                NameGate::Open(gateway) => {
                     let families = families_words(&gateway.families);
                     format!(
                         "gateway    {families}, {} open, {} dials{}",
@@ -206,13 +206,13 @@ impl Status {
                         if gateway.lab { ", LAB MODE" } else { "" }
                     )
                 }
-                Door::Closed(why) => format!("gateway    NOT THERE: {why}"),
+                NameGate::Closed(why) => format!("gateway    NOT THERE: {why}"),
             });
         }
         if let Some(launcher) = &self.launcher {
             lines.push(match launcher {
-                Door::Open(launcher) => launcher_line(launcher),
-                Door::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
+                NameGate::Open(launcher) => launcher_line(launcher),
+                NameGate::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
             });
         }
         lines.join("\n")
@@ -365,7 +365,7 @@ mod tests {
                 nobody_lives: silence.describe(),
                 ..LiveState::default()
             }),
-            gateway: Some(Door::Open(gateway::control::Status {
+            gateway: Some(NameGate::Open(gateway::control::Status {
                 version: "0.1.0".to_owned(),
                 families: vec![Family::V6],
                 open: 0,

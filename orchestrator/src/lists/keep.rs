@@ -1,6 +1,6 @@
 //! Reads public lists on their schedule, one at a time.
 //!
-//! In: time. Out: names at the door, another list of public suffixes in force, what is remembered of each source. Refused: nothing; who asks to be left
+//! In: time. Out: names at the gate, another list of public suffixes in force, what is remembered of each source. Refused: nothing; who asks to be left
 //! alone is, and a fault of ours leaves no trace but a later try.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{self, Ended, Ways};
 use super::{Source, suffix_list};
 use crate::names::policy::SuffixPlace;
-use crate::services::Tools;
+use crate::services::Services;
 use report::list::{NamesRead, Outcome};
 
 /// How often the schedule is looked at: lists are read every six hours at most.
@@ -67,12 +67,12 @@ impl Schedule {
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
 pub async fn keep(
-    tools: Tools,
+    services: Services,
     sources: Vec<Source>,
     place: SuffixPlace,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let haste = tools.calendar.divisor > 1;
+    let haste = services.calendar.divisor > 1;
     let every = if haste {
         LOOK_EVERY_IN_HASTE
     } else {
@@ -84,7 +84,7 @@ pub async fn keep(
         .collect();
     let mut schedule = Schedule {
         sources,
-        calendar: tools.calendar,
+        calendar: services.calendar,
         put_off: BTreeMap::new(),
     };
     let mut look = tokio::time::interval(every);
@@ -96,7 +96,7 @@ pub async fn keep(
             _ = look.tick() => {}
         }
         if !is_clean {
-            is_clean = tools
+            is_clean = services
                 .writer
                 .forget_other_sources(names.clone())
                 .await
@@ -104,35 +104,35 @@ pub async fn keep(
         }
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            () = round(&mut schedule, &place, &tools) => {}
+            () = round(&mut schedule, &place, &services) => {}
         }
     }
 }
 
 /// Reads all that are due, one after the other.
-async fn round(schedule: &mut Schedule, place: &SuffixPlace, tools: &Tools) {
+async fn round(schedule: &mut Schedule, place: &SuffixPlace, services: &Services) {
     loop {
-        let memories = match tools.writer.sources().await {
+        let memories = match services.writer.sources().await {
             Ok(memories) => memories,
             // What else fails for it is told by the loop.
             Err(error) => return tracing::debug!(%error, "the sources' schedule could not be read"),
         };
-        let Some(source) = schedule.next(&memories, tools.now()).cloned() else {
+        let Some(source) = schedule.next(&memories, services.now()).cloned() else {
             return;
         };
         let name = source.name.as_str();
         let before = memories.get(name).cloned().unwrap_or_default();
-        match turn(&source, &before, place, tools).await {
+        match turn(&source, &before, place, services).await {
             Ok(after) => {
                 tell(name, &before, &after);
-                if let Err(error) = tools.writer.remember_source(name, after).await {
+                if let Err(error) = services.writer.remember_source(name, after).await {
                     tracing::warn!(source = name, %error, "what came of a source could not be written");
-                    schedule.put_off(name, tools.now().plus(AGAIN_AFTER));
+                    schedule.put_off(name, services.now().plus(AGAIN_AFTER));
                 }
             }
             Err(Later { why, after }) => {
                 tracing::info!(source = name, why, "a source is tried again later");
-                schedule.put_off(name, tools.now().plus(after.max(LOOK_EVERY)));
+                schedule.put_off(name, services.now().plus(after.max(LOOK_EVERY)));
             }
         }
     }
@@ -159,21 +159,21 @@ async fn turn(
     source: &Source,
     before: &Memory,
     place: &SuffixPlace,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<Memory, Later> {
-    let trouble = |why: String| Ok(before.after_trouble(why, tools.now()));
-    if let Err(refusal) = tools.door.denies(&source.host) {
+    let trouble = |why: String| Ok(before.after_trouble(why, services.now()));
+    if let Err(refusal) = services.gate.denies(&source.host) {
         return trouble(format!("not asked: {refusal}"));
     }
-    let may_be_asked = tools.writer.may_be_asked(&source.host).await;
+    let may_be_asked = services.writer.may_be_asked(&source.host).await;
     if !may_be_asked.map_err(Later::fault)? {
         return trouble("not asked: its host opted out, or is parked".to_owned());
     }
-    let group = tools.door.names().registered_domain(&source.host);
-    let (ways, id) = (Ways::of(tools), tools.dice.check_id());
+    let group = services.gate.names().registered_domain(&source.host);
+    let (ways, id) = (Ways::of(services), services.random.check_id());
     match run::read(&source.host, &source.list(), id, group, &ways).await {
-        Ended::Read(Outcome::Names(read)) => take_names(source, before, read, tools).await,
-        Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, tools).await,
+        Ended::Read(Outcome::Names(read)) => take_names(source, before, read, services).await,
+        Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, services).await,
         // No source has that format.
         Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, and no list".to_owned()),
         Ended::Read(Outcome::Unread(unread)) => trouble(unread.to_string()),
@@ -194,13 +194,13 @@ async fn take_names(
     source: &Source,
     before: &Memory,
     read: NamesRead,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<Memory, Later> {
     let count = u64::try_from(read.names.len()).unwrap_or(u64::MAX);
-    let (after, decision) = before.after_reading(count, tools.now());
+    let (after, decision) = before.after_reading(count, services.now());
     if decision == Decision::Take {
         let names = read.names.into_iter().collect();
-        let learned = tools.learn(names, &source.host).await;
+        let learned = services.learn(names, &source.host).await;
         learned.map_err(Later::fault)?;
         let is_whole = read.outcome == ListOutcome::Complete;
         let (source, dropped) = (source.name.as_str(), read.dropped);
@@ -219,7 +219,7 @@ async fn take_suffixes(
     before: &Memory,
     text: String,
     place: &SuffixPlace,
-    tools: &Tools,
+    services: &Services,
 ) -> Result<Memory, Later> {
     let path = place.read.clone();
     let judged = tokio::task::spawn_blocking(move || {
@@ -229,16 +229,16 @@ async fn take_suffixes(
     let judged = judged.await.map_err(Later::fault)?;
     let accepted = match judged.map_err(|error: suffix_list::SwapError| Later::fault(error))? {
         Ok(accepted) => accepted,
-        Err(refusal) => return Ok(before.after_trouble(refusal.to_string(), tools.now())),
+        Err(refusal) => return Ok(before.after_trouble(refusal.to_string(), services.now())),
     };
     let rules = accepted.rules;
     let count = u64::try_from(rules.icann.saturating_add(rules.private)).unwrap_or(u64::MAX);
-    let (after, decision) = before.after_reading(count, tools.now());
+    let (after, decision) = before.after_reading(count, services.now());
     if decision == Decision::Take {
         let path = place.read.clone();
         let put = tokio::task::spawn_blocking(move || accepted.put(&path));
         put.await.map_err(Later::fault)?.map_err(Later::fault)?;
-        tools.door.reload().await.map_err(Later::fault)?;
+        services.gate.reload().await.map_err(Later::fault)?;
         let (icann, private) = (rules.icann, rules.private);
         tracing::info!(
             icann,

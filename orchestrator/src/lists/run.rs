@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use crate::check::OVERDUE_AFTER;
 use crate::check::fault::Fault;
-use crate::check::slots::SlotQueue;
-use crate::services::Tools;
+use crate::check::slot_queue::SlotQueue;
+use crate::services::Services;
 
 /// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
 /// to the database.
@@ -37,13 +37,13 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Those of these tools.
-    pub fn of(tools: &Tools) -> Self {
+    /// The services of these.
+    pub fn of(services: &Services) -> Self {
         Self {
-            gateway: tools.gateway.clone(),
-            launcher: tools.launcher.clone(),
-            slots: tools.slots.clone(),
-            contact: tools.contact.clone(),
+            gateway: services.gateway.clone(),
+            launcher: services.launcher.clone(),
+            slots: services.slots.clone(),
+            contact: services.contact.clone(),
         }
     }
 }

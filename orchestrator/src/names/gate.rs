@@ -1,4 +1,4 @@
-//! The one door through which names enter, whoever brings them.
+//! The one gate through which names enter, whoever brings them.
 //!
 //! In: names in canonical form, and who named them. Out: rows of new hosts, in one transaction with the counters that they moved; names that wait.
 //! Refused: whom the rules or limits have no room for, and whom the operator bans. A known name is free and moves nothing.
@@ -21,7 +21,7 @@ pub(crate) mod tests;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use admission::counters::{Row, RowError};
-use admission::door::Refusal;
+use admission::gate::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
 use census::state::Record;
 use census::time::Timestamp;
@@ -46,7 +46,7 @@ const LONG_BATCH_MAX: usize = 2000;
 /// A list of so many names is long: from there on it gains a quarter.
 const LONG_LIST_MIN: usize = 20_000;
 
-/// Why there is no door.
+/// Why there is no gate.
 #[derive(Debug, Error)]
 pub enum DoorError {
     /// What it should go by can't be in force.
@@ -71,9 +71,9 @@ pub enum Brought {
     Refused(Refusal),
 }
 
-/// The door. Cheap to clone: all are one.
+/// The gate. Cheap to clone: all are one.
 #[derive(Debug, Clone)]
-pub struct Door(Arc<Shared>);
+pub struct NameGate(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -100,8 +100,8 @@ struct Book {
     passed_over: u64,
 }
 
-impl Door {
-    /// Opens the door: reads what is in force, and what the last life remembered.
+impl NameGate {
+    /// Opens the gate: reads what is in force, and what the last life remembered.
     ///
     /// # Errors
     /// When the files can't be in force, or the store fails.
@@ -141,7 +141,7 @@ impl Door {
             refused: 0,
             passed_over: 0,
         };
-        let door = Self(Arc::new(Shared {
+        let gate = Self(Arc::new(Shared {
             writer,
             shown: Mutex::new(Shown::of(&book, &files, &terms)),
             names: RwLock::new(names),
@@ -150,7 +150,7 @@ impl Door {
             book: tokio::sync::Mutex::new(book),
             reloaded: Notify::new(),
         }));
-        Ok(door)
+        Ok(gate)
     }
 
     /// The rule for names, which is another one after a reload that brought another list of suffixes.
@@ -197,7 +197,7 @@ impl Door {
         }
         let mut candidates = together::by_name(candidates);
         let source_domain = self.names().registered_domain(by);
-        let door = self.clone();
+        let gate = self.clone();
         let batch_max = if candidates.len() < LONG_LIST_MIN {
             BATCH_MAX
         } else {
@@ -212,7 +212,7 @@ impl Door {
                 if batch.is_empty() {
                     return Ok(());
                 }
-                door.named_batch(batch, &source_domain, now).await?;
+                gate.named_batch(batch, &source_domain, now).await?;
             }
         });
         task.await.map_err(|_ended| StoreError::Closed)?
@@ -258,7 +258,7 @@ impl Door {
         .await
     }
 
-    /// Lets in what the operator takes over from another crawler, as [`Door::brought`], due when the records say.
+    /// Lets in what the operator takes over from another crawler, as [`NameGate::brought`], due when the records say.
     ///
     /// # Errors
     /// A fault of ours; some of the hosts may be in already.

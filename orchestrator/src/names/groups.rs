@@ -19,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::inspect::explain::rfc3339;
-use crate::services::Tools;
+use crate::services::Services;
 
 /// How often hosts that came in are grouped: long before most of them are due, and an empty look costs a look-up in an index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -60,8 +60,12 @@ impl From<Verb> for Decision {
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
-pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let mut names = tools.door.names();
+pub async fn keep(
+    services: Services,
+    threshold: u32,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut names = services.gate.names();
     let mut left = Some(0);
     let mut is_set = false;
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -72,18 +76,18 @@ pub async fn keep(tools: Tools, threshold: u32, shutdown: CancellationToken) -> 
             () = tokio::time::sleep(PAUSE), if left.is_some() => {}
             _ = look.tick() => {}
         }
-        let in_force = tools.door.names();
+        let in_force = services.gate.names();
         if !Arc::ptr_eq(&names, &in_force) {
             (names, left) = (in_force, Some(0));
         }
         let round = async {
             if !is_set {
-                tools.writer.set_group_threshold(threshold).await?;
+                services.writer.set_group_threshold(threshold).await?;
             }
             if let Some(after) = left {
-                return tools.writer.group_again(Arc::clone(&names), after).await;
+                return services.writer.group_again(Arc::clone(&names), after).await;
             }
-            group_new(&tools.writer, &names).await.map(|()| None)
+            group_new(&services.writer, &names).await.map(|()| None)
         };
         match round.await {
             Ok(more) => (left, is_set) = (more, true),

@@ -1,6 +1,6 @@
 //! Admission rules and the list of public suffixes that they go by, read from their files.
 //!
-//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`] that the door goes by. Refused: files that can't
+//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`] that the gate goes by. Refused: files that can't
 //! be read or are too big, rules with any line that is none, and a list that is none: all or nothing, so that what is in force stays in force.
 
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const DEFAULT_RULES: &str = "public default 20\n";
 /// The same in the lab, whose names have no public suffix and lie below few domains.
 const LAB_RULES: &str = "public default 20\ndomain test 2147483647\ndomain example 2147483647\n";
 
-/// Where what the door goes by is written.
+/// Where what the gate goes by is written.
 #[derive(Debug, Clone)]
 pub struct Files {
     /// The rules; none: the built-in ones.

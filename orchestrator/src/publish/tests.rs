@@ -64,7 +64,7 @@ impl Stage {
             .await;
         for taken in taken.unwrap() {
             let change = transition(&taken.record, &alive, NOW, Jitter(0), Calendar::REAL);
-            self.writer.settle(change).await.unwrap();
+            self.writer.commit(change).await.unwrap();
         }
     }
 
@@ -141,7 +141,7 @@ impl Stage {
                 later
             };
             let change = transition(&record, &dead, at, Jitter(0), Calendar::REAL);
-            self.writer.settle(change).await.unwrap();
+            self.writer.commit(change).await.unwrap();
         }
     }
 
@@ -316,7 +316,7 @@ async fn who_opted_out_or_is_hidden_or_denied_is_in_no_file_of_the_next_set() {
     };
     let record = shown.unwrap().unwrap().record;
     let change = transition(&record, &alive, NOW, Jitter(0), Calendar::REAL);
-    stage.writer.settle(change).await.unwrap();
+    stage.writer.commit(change).await.unwrap();
     let names = stage.publish_without("c.example.org\n", Force::Yes);
     assert_eq!(names.unwrap(), 2);
     stage.holds("de");

@@ -22,9 +22,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
-use crate::names::gate::{Brought, Door, Submitted};
+use crate::names::gate::{Brought, NameGate, Submitted};
 use crate::names::groups::{self, Verb};
-use crate::services::Tools;
+use crate::services::Services;
 
 mod adopt;
 mod client;
@@ -55,26 +55,26 @@ const STEPS_WAITING_MAX: usize = 4096;
 /// Serves requests with what is there: always a writer, and a loop when the daemon runs.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    tools: Arc<HandlerTools>,
+    services: Arc<HandlerServices>,
     daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
 }
 
 #[derive(Debug)]
-struct HandlerTools {
+struct HandlerServices {
     writer: Writer,
-    door: Door,
+    gate: NameGate,
     clock: Arc<dyn crate::services::clock::Clock>,
     calendar: Calendar,
 }
 
 impl Handler {
     /// For the daemon.
-    pub fn with_daemon(tools: &Tools, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
+    pub fn with_daemon(services: &Services, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
         let handler = Self::alone(
-            tools.writer.clone(),
-            tools.door.clone(),
-            tools.clock.clone(),
-            tools.calendar,
+            services.writer.clone(),
+            services.gate.clone(),
+            services.clock.clone(),
+            services.calendar,
         );
         Self {
             daemon: Some((orders, live)),
@@ -85,14 +85,14 @@ impl Handler {
     /// For a command that holds the database itself.
     pub fn alone(
         writer: Writer,
-        door: Door,
+        gate: NameGate,
         clock: Arc<dyn crate::services::clock::Clock>,
         calendar: Calendar,
     ) -> Self {
         Self {
-            tools: Arc::new(HandlerTools {
+            services: Arc::new(HandlerServices {
                 writer,
-                door,
+                gate,
                 clock,
                 calendar,
             }),
@@ -129,7 +129,7 @@ impl Handler {
     pub(crate) async fn add(&self, names: &[String]) -> Result<AddReport, String> {
         let mut report = AddReport::default();
         let mut admitted = Vec::new();
-        let rule = self.tools.door.names();
+        let rule = self.services.gate.names();
         for name in names.iter().take(NAMES_PER_REQUEST_MAX) {
             match rule.admit(name.trim()) {
                 Ok(host) => admitted.push(host),
@@ -138,7 +138,10 @@ impl Handler {
                     .push((protocol::escaped(name.as_bytes(), 200), refusal.to_string())),
             }
         }
-        let brought = self.tools.door.brought(admitted, self.tools.clock.now());
+        let brought = self
+            .services
+            .gate
+            .brought(admitted, self.services.clock.now());
         for (host, brought) in brought.await.map_err(in_words)? {
             match brought {
                 Brought::New => report.taken.push(host),
@@ -185,8 +188,8 @@ impl Handler {
 
     /// Writes an opt-out by word of mouth down, and has the loop end what is under way for the host.
     pub(crate) async fn leave_alone(&self, host: &Host, by: By) -> Result<OptOut, String> {
-        let now = self.tools.clock.now();
-        let writer = &self.tools.writer;
+        let now = self.services.clock.now();
+        let writer = &self.services.writer;
         let outcome = writer
             .opt_out(host, by.into(), now)
             .await
@@ -200,14 +203,14 @@ impl Handler {
         Ok(outcome)
     }
 
-    /// Brings a submitted host to the door, vouched for by a key's hash and its domain, or by itself.
+    /// Brings a submitted host to the gate, vouched for by a key's hash and its domain, or by itself.
     pub(crate) async fn submit(
         &self,
         host: &Host,
         vouched: Option<(KeyHash, &Host)>,
     ) -> Result<Submitted, String> {
-        let now = self.tools.clock.now();
-        let submitted = self.tools.door.submitted(host, vouched, now).await;
+        let now = self.services.clock.now();
+        let submitted = self.services.gate.submitted(host, vouched, now).await;
         let submitted = submitted.map_err(in_words)?;
         if submitted == Submitted::New
             && let Some((orders, _)) = &self.daemon
@@ -220,30 +223,30 @@ impl Handler {
 
     /// Takes an opt-out by word of mouth back, for whoever made it (invariant I7).
     pub(crate) async fn take_back(&self, host: &Host, by: By) -> Result<OptIn, String> {
-        let now = self.tools.clock.now();
-        let writer = &self.tools.writer;
+        let now = self.services.clock.now();
+        let writer = &self.services.writer;
         writer.opt_in(host, by.into(), now).await.map_err(in_words)
     }
 
     /// The name, when it may be in the census.
     pub(crate) fn admit(&self, host: &Host) -> Result<Host, admission::Refusal> {
-        self.tools.door.names().admit_host(host.clone())
+        self.services.gate.names().admit_host(host.clone())
     }
 
     /// Whether the operator's deny-list leaves the host out.
-    pub(crate) fn denies(&self, host: &Host) -> Result<(), admission::door::Refusal> {
-        self.tools.door.denies(host)
+    pub(crate) fn denies(&self, host: &Host) -> Result<(), admission::gate::Refusal> {
+        self.services.gate.denies(host)
     }
 
     /// Whether the host may be asked for anything: nobody's word keeps us away.
     pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
-        let may = self.tools.writer.may_be_asked(host).await;
+        let may = self.services.writer.may_be_asked(host).await;
         may.map_err(in_words)
     }
 
     /// Whose the name is.
     pub(crate) fn registered_domain(&self, host: &Host) -> String {
-        self.tools.door.names().registered_domain(host)
+        self.services.gate.names().registered_domain(host)
     }
 
     async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
@@ -292,28 +295,28 @@ impl Handler {
         if self.daemon.is_none() {
             return Err(NO_DAEMON.to_owned());
         }
-        let outcome = self.tools.door.reload().await;
+        let outcome = self.services.gate.reload().await;
         crate::names::gate::tell_reload(&outcome);
         outcome.map(|words| format!("in force: {words}"))
     }
 
     async fn decide_group(&self, domain: &str, verb: Verb, reason: &str) -> Result<String, String> {
-        let tools = &self.tools;
-        let (names, now) = (tools.door.names(), tools.clock.now());
+        let services = &self.services;
+        let (names, now) = (services.gate.names(), services.clock.now());
         groups::decide(
-            &tools.writer,
+            &services.writer,
             &names,
             domain,
             verb,
             reason,
             now,
-            tools.calendar,
+            services.calendar,
         )
         .await
     }
 
     async fn resume_source(&self, name: &str) -> Result<String, String> {
-        let resumed = self.tools.writer.resume_source(name).await;
+        let resumed = self.services.writer.resume_source(name).await;
         match resumed.map_err(in_words)? {
             Some(Memory {
                 paused: Some(_), ..
@@ -328,13 +331,13 @@ impl Handler {
         }
     }
 
-    /// The loop at this moment, and the door.
+    /// The loop at this moment, and the gate.
     pub(crate) fn live(&self) -> Result<LiveState, String> {
         let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
-        let now = self.tools.clock.now();
+        let now = self.services.clock.now();
         Ok(LiveState {
-            clock_trouble: self.tools.clock.trouble(),
-            admission: Some(Box::new(self.tools.door.shown())),
+            clock_trouble: self.services.clock.trouble(),
+            admission: Some(Box::new(self.services.gate.shown())),
             ..live.state(now)
         })
     }

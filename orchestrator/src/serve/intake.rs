@@ -17,14 +17,14 @@ use store::{OptIn, OptOut, Reader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
+use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
-use self::strangers::Strangers;
 use crate::names::gate::Submitted;
 use crate::serve::control::{self, By, Handler};
 
+mod opt_out_limit;
+mod proof_limit;
 pub mod proofs;
-mod strangers;
-mod turns;
 
 /// Connections at once: as many requests as the intake serves.
 const CONNECTIONS_MAX: usize = 64;
@@ -45,7 +45,7 @@ pub struct IntakeDoor {
 pub struct IntakeHandler {
     handler: Handler,
     reader: Arc<Mutex<Reader>>,
-    strangers: Arc<Mutex<Strangers>>,
+    opt_out_limit: Arc<Mutex<OptOutLimit>>,
     proofs: Arc<dyn ReadsProofs>,
 }
 
@@ -106,7 +106,7 @@ impl IntakeHandler {
         Self {
             handler,
             reader: Arc::new(Mutex::new(reader)),
-            strangers: Arc::default(),
+            opt_out_limit: Arc::default(),
             proofs,
         }
     }
@@ -134,14 +134,14 @@ impl IntakeHandler {
             Ok(host) => host,
             Err(refusal) => return Ok(not_admitted(&refusal)),
         };
-        let answer = self.hand_to_the_door(&host, vouched.as_ref()).await?;
+        let answer = self.hand_to_the_gate(&host, vouched.as_ref()).await?;
         tracing::info!(%host, domain = vouched.map(|by| by.domain.to_string()), ?answer, "submitted");
         Ok(answer)
     }
 
     /// Where a submission that was proven becomes a candidate, vouched for by a domain's key (subject a) or by the host itself. The one place that
     /// decides whether there is room for it; [`Answer::NotNow`] and [`Answer::Refused`] are what it may say besides.
-    async fn hand_to_the_door(
+    async fn hand_to_the_gate(
         &self,
         host: &Host,
         vouched: Option<&Vouched>,
@@ -200,11 +200,11 @@ impl IntakeHandler {
         }
         let domain = self.handler.registered_domain(host);
         let now = tokio::time::Instant::now().into_std();
-        let mut strangers = self
-            .strangers
+        let mut opt_out_limit = self
+            .opt_out_limit
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let wait = strangers.admit(&domain, now).err()?;
+        let wait = opt_out_limit.admit(&domain, now).err()?;
         Some(Answer::NotNow {
             why: "the census does not know this host, and too many others that it does not know opted out today: it is not listed anyway".to_owned(),
             retry_after_s: wait.as_secs().saturating_add(1),

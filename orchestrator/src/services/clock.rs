@@ -55,9 +55,9 @@ pub fn key_seed() -> Result<Zeroizing<[u8; 32]>, OsError> {
 
 /// Where jitter and check ids come from: a generator seeded by the operating system, or by a test.
 #[derive(Debug)]
-pub struct Dice(Mutex<StdRng>);
+pub struct Random(Mutex<StdRng>);
 
-impl Dice {
+impl Random {
     /// Seeded by the operating system.
     pub fn from_os() -> Self {
         Self(Mutex::new(StdRng::from_os_rng()))

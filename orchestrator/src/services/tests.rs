@@ -1,4 +1,4 @@
-//! Tools for tests of what works with them: the real store and clock, chance from a seed, and no parts but whom the test plays.
+//! Services for tests of what works with them: the real store and clock, chance from a seed, and no parts but whom the test plays.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use store::Store;
 
-use super::Tools;
-use crate::services::clock::{Dice, SystemClock};
+use super::Services;
+use crate::services::clock::{Random, SystemClock};
 
-/// Tools with a gateway at this socket, if anybody listens there, and no launcher.
-pub(crate) fn tools(store: &Store, gateway: &Path) -> Tools {
-    Tools {
+/// Services with a gateway at this socket, if anybody listens there, and no launcher.
+pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
+    Services {
         gateway: GatewayClient::new(gateway.to_owned()),
         launcher: LauncherClient::socket("/nonexistent"),
         writer: store.writer(),
-        door: crate::names::gate::tests::fresh(store),
+        gate: crate::names::gate::tests::fresh(store),
         clock: Arc::new(SystemClock),
-        dice: Arc::new(Dice::seeded(1)),
+        random: Arc::new(Random::seeded(1)),
         calendar: Calendar::REAL,
-        slots: crate::check::slots::SlotQueue::unlimited(),
+        slots: crate::check::slot_queue::SlotQueue::unlimited(),
         contact: "".into(),
         peers_every: 3,
         meters: Arc::default(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Texts};
 use intake::wire::{self, Census, Request};
-use orchestrator::check::slots::SlotQueue;
+use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::config::{Config, Values};
 use orchestrator::daemon::{Live, Order};
 use orchestrator::serve::control::Handler;
-use orchestrator::services::Tools;
-use orchestrator::services::clock::{Clock, Dice};
+use orchestrator::services::Services;
+use orchestrator::services::clock::{Clock, Random};
 use protocol::egress::Deferral;
 use token::{Purpose, SecretKey};
 
@@ -73,7 +73,7 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
 #[tokio::test]
 async fn the_loop_is_told_to_leave_the_host_alone() {
     let (orders, mut told) = tokio::sync::mpsc::channel(4);
-    let stage = Stage::start_with(None, |store, door| {
+    let stage = Stage::start_with(None, |store, gate| {
         let config = Config::new(
             &Values::gather(
                 |key| (key == "lab_reserved_suffixes").then(|| "true".to_owned()),
@@ -84,16 +84,16 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
         )
         .unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Standing);
-        let tools = Tools::new(
+        let services = Services::new(
             &config,
             store.writer(),
-            door,
+            gate,
             clock.clone(),
-            Dice::from_os(),
+            Random::from_os(),
             SlotQueue::unlimited(),
         );
-        let live = Live::new(clock.now(), tools.meters.clone());
-        Handler::with_daemon(&tools, orders, Arc::new(live))
+        let live = Live::new(clock.now(), services.meters.clone());
+        Handler::with_daemon(&services, orders, Arc::new(live))
     })
     .await;
     stage.publish_key("_fedicensus", "a.example");

@@ -13,7 +13,7 @@ use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
 use intake::wire::Answer as Told;
 use intake::{ClientFrom, Listen, Settings};
-use orchestrator::names::gate::Door;
+use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files as PolicyFiles, SuffixPlace};
 use orchestrator::serve::control::Handler;
 use orchestrator::serve::intake::IntakeDoor;
@@ -124,8 +124,8 @@ fn in_tokens(rules: TestDomain) -> token::TestDomain {
     }
 }
 
-fn alone(store: &Store, door: Door) -> Handler {
-    Handler::alone(store.writer(), door, Arc::new(Standing), Calendar::REAL)
+fn alone(store: &Store, gate: NameGate) -> Handler {
+    Handler::alone(store.writer(), gate, Arc::new(Standing), Calendar::REAL)
 }
 
 impl Reply {
@@ -148,7 +148,7 @@ impl Stage {
 
     pub(crate) async fn start_with(
         rules: Option<&str>,
-        handler: impl FnOnce(&Store, Door) -> Handler,
+        handler: impl FnOnce(&Store, NameGate) -> Handler,
     ) -> Self {
         let refuse = [TestDomain::Refuse; 2];
         Self::begin(rules, None, refuse, handler).await
@@ -169,7 +169,7 @@ impl Stage {
         rules: Option<&str>,
         deny: Option<&str>,
         [of_daemon, of_intake]: [TestDomain; 2],
-        handler: impl FnOnce(&Store, Door) -> Handler,
+        handler: impl FnOnce(&Store, NameGate) -> Handler,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -197,14 +197,14 @@ impl Stage {
             },
             test_domain: of_daemon,
         };
-        let door = Door::open(store.writer(), names, files).await.unwrap();
-        let names = door.names();
-        let handler = handler(&store, door);
+        let gate = NameGate::open(store.writer(), names, files).await.unwrap();
+        let names = gate.names();
+        let handler = handler(&store, gate);
         let end = CancellationToken::new();
         let (reader, files) = (store.reader().unwrap(), Arc::new(Files::default()));
-        let door =
+        let gate =
             IntakeDoor::open(&at("intake.sock"), handler, reader, Arc::clone(&files) as _).unwrap();
-        tokio::spawn(door.serve(end.clone()));
+        tokio::spawn(gate.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
         tokio::spawn(play_gateway(
             UnixListener::bind(at("texts.sock")).unwrap(),
@@ -345,7 +345,7 @@ impl Stage {
             private,
         };
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
-        writer.settle(change).await.unwrap();
+        writer.commit(change).await.unwrap();
     }
 
     /// The names that the next dump would hold.

@@ -190,7 +190,7 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
     let ready = |world: &World| Ok(world.path("sockets/gateway.sock").exists());
     world
-        .until("the gateway's door is open", SOON, ready)
+        .until("the gateway's gate is open", SOON, ready)
         .await?;
     let deadline = Instant::now() + tests::patient(SOON);
     loop {

@@ -88,7 +88,7 @@ impl Census {
         let mut measure = Measure::new(start);
         stage.adopt(&truth, &mut measure, seed, start).await?;
         let engine = Engine::new(plan.capacity, start);
-        let tools = &stage.tools;
+        let services = &stage.services;
         let containers = engine.opens_max();
         let canaries = (0..CANARIES).map(|number| Name::Host(number).host());
         let settings = Settings {
@@ -99,10 +99,10 @@ impl Census {
             opens_max: containers,
             starts_per_second: STARTS_PER_SECOND,
             canaries: canaries.collect::<Result<_, _>>()?,
-            peers_every: tools.peers_every,
-            calendar: tools.calendar,
+            peers_every: services.peers_every,
+            calendar: services.calendar,
             published: Some(u64::from(plan.hosts)),
-            publish_interval: tools.calendar.dump_interval(tools.dice.jitter()),
+            publish_interval: services.calendar.dump_interval(services.random.jitter()),
             // The simulation reports each row that becomes due sooner.
             count_again_after: ROUND,
             look_around_every: LOOK_AROUND_EVERY,
@@ -206,7 +206,7 @@ impl Census {
         let host = Name::Host(number).host()?;
         self.measure.counts.words += 1;
         if !self.does(Sabotage::DeafToWord) {
-            let writer = &self.stage.tools.writer;
+            let writer = &self.stage.services.writer;
             writer.opt_out(&host, OptedOutBy::Owner, now).await?;
         }
         self.measure.knows(number, now);

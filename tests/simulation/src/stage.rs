@@ -1,4 +1,4 @@
-//! The census's own parts, put on a stage: store, door, tools, and a clock that goes when it is told to.
+//! The census's own parts, put on a stage: store, gate, services, and a clock that goes when it is told to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use census::state::{Record, State};
 use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
-use orchestrator::check::slots::SlotQueue;
-use orchestrator::names::gate::Door;
+use orchestrator::check::slot_queue::SlotQueue;
+use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files, SuffixPlace};
-use orchestrator::services::Tools;
-use orchestrator::services::clock::{Clock, Dice};
+use orchestrator::services::Services;
+use orchestrator::services::clock::{Clock, Random};
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -45,7 +45,7 @@ impl Clock for VirtualClock {
 /// The parts.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    pub(crate) tools: Tools,
+    pub(crate) services: Services,
     pub(crate) store: Store,
     pub(crate) reader: Reader,
     clock: Arc<VirtualClock>,
@@ -77,13 +77,13 @@ impl Stage {
         writer.set_group_threshold(GROUP_THRESHOLD).await?;
         let clock = Arc::new(VirtualClock(AtomicI64::new(start.0)));
         let nowhere = folder.path().join("no-socket");
-        let tools = Tools {
+        let services = Services {
             gateway: GatewayClient::new(nowhere.clone()),
             launcher: LauncherClient::socket(&nowhere),
-            door: Door::open(writer.clone(), names, files).await?,
+            gate: NameGate::open(writer.clone(), names, files).await?,
             writer,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            dice: Arc::new(Dice::seeded(seed)),
+            random: Arc::new(Random::seeded(seed)),
             calendar: Calendar::REAL,
             slots: SlotQueue::unlimited(),
             contact: "".into(),
@@ -92,7 +92,7 @@ impl Stage {
         };
         Ok(Self {
             reader: store.reader()?,
-            tools,
+            services,
             store,
             clock,
             folder,
@@ -132,13 +132,13 @@ impl Stage {
             measure.adopted(&record, number);
             records.push(record);
             if records.len() == ADOPTED_AT_ONCE {
-                self.tools
+                self.services
                     .writer
                     .adopt(std::mem::take(&mut records))
                     .await?;
             }
         }
-        self.tools.writer.adopt(records).await?;
+        self.services.writer.adopt(records).await?;
         self.group().await
     }
 
@@ -146,8 +146,8 @@ impl Stage {
     pub(crate) async fn group(&self) -> anyhow::Result<()> {
         let mut after = Some(0);
         while let Some(last) = after {
-            let names = self.tools.door.names();
-            after = self.tools.writer.group_new(names, last).await?;
+            let names = self.services.gate.names();
+            after = self.services.writer.group_new(names, last).await?;
         }
         Ok(())
     }
@@ -158,14 +158,14 @@ impl Stage {
     /// When it can't be looked at.
     pub(crate) fn close(self) -> anyhow::Result<u64> {
         let Self {
-            tools,
+            services,
             store,
             reader,
             clock,
             folder,
         } = self;
         // All handles go before the writer, or it would wait for them.
-        drop((tools, reader, clock));
+        drop((services, reader, clock));
         store.close();
         Ok(std::fs::metadata(folder.path().join("census.db"))?.len())
     }

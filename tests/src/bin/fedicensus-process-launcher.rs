@@ -1,6 +1,6 @@
 //! The launcher over [`tests::ProcessEngine`], as a process that can be killed, stopped and started again.
 //!
-//! Arguments: the door's socket, the egress directory, how many checks at once, the checker's program, the file that plays the engine's trouble.
+//! Arguments: the gate's socket, the egress directory, how many checks at once, the checker's program, the file that plays the engine's trouble.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let mut next = |what: &'static str| arguments.next().context(what);
     let settings = launcher::Settings {
-        door_socket: next("the door's socket")?,
+        door_socket: next("the gate's socket")?,
         egress: launcher::EgressSource::Directory(next("the egress directory")?),
         // Only labs start this launcher.
         extra_roots: true,

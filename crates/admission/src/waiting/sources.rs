@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::Rank;
-use crate::door::SourceId;
+use crate::gate::SourceId;
 
 /// All sources that have somebody waiting.
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ async fn census() -> (TempDir, Store) {
         let taken = writer.take_one(host, NOW, Jitter(0), Calendar::REAL).await;
         let record = taken.unwrap().unwrap().record;
         let change = transition(&record, &verdict, NOW, Jitter(0), Calendar::REAL);
-        writer.settle(change).await.unwrap();
+        writer.commit(change).await.unwrap();
     }
     writer.add_now(vec![host("d")], NOW).await.unwrap();
     hold(&writer).await;

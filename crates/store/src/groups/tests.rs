@@ -71,7 +71,7 @@ impl Census {
         };
         for taken in &taken {
             let change = transition(&taken.record, &alive, now, Jitter(7), REAL);
-            self.writer.settle(change).await.unwrap();
+            self.writer.commit(change).await.unwrap();
         }
         let names = taken.iter().map(|taken| taken.record.host.to_string());
         names.collect()

@@ -38,7 +38,7 @@ pub struct Taken {
 
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled {
+pub struct Committed {
     /// The host was forgotten: its row is gone.
     pub forgotten: bool,
     /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
@@ -236,12 +236,12 @@ fn take(
 }
 
 /// Writes a change, and with it all that belongs to it.
-pub(crate) fn settle(connection: &Connection, change: &Change) -> Result<Settled, StoreError> {
+pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committed, StoreError> {
     let host = &change.record.host;
     let Some(row) = row::find(connection, host)? else {
         return Err(StoreError::Unknown { host: host.clone() });
     };
-    let mut settled = Settled {
+    let mut settled = Committed {
         forgotten: false,
         overruled: is_overruled(&row.record.state, &change.record.state),
     };

@@ -82,14 +82,14 @@ impl Census {
     }
 
     /// A whole check: taken, judged, settled.
-    async fn check(&self, name: &str, verdict: &Verdict) -> Settled {
+    async fn check(&self, name: &str, verdict: &Verdict) -> Committed {
         let taken = self.take(name).await;
-        self.settle(&taken, verdict).await
+        self.commit(&taken, verdict).await
     }
 
-    async fn settle(&self, taken: &Taken, verdict: &Verdict) -> Settled {
+    async fn commit(&self, taken: &Taken, verdict: &Verdict) -> Committed {
         let change = transition(&taken.record, verdict, NOW, JITTER, REAL);
-        self.writer.settle(change).await.unwrap()
+        self.writer.commit(change).await.unwrap()
     }
 
     /// Writes a row as it is, whatever the rules would have made of it.
@@ -191,8 +191,8 @@ async fn a_verdict_is_there_once_it_is_acknowledged() {
     let census = Census::with(&["a"]).await;
     let taken = census.take("a").await;
     let change = transition(&taken.record, &alive(), NOW, JITTER, REAL);
-    let settled = census.writer.settle(change.clone()).await.unwrap();
-    let nothing_else = Settled {
+    let settled = census.writer.commit(change.clone()).await.unwrap();
+    let nothing_else = Committed {
         forgotten: false,
         overruled: false,
     };
@@ -238,7 +238,7 @@ async fn who_never_lived_keeps_three_verdicts_until_it_lives() {
     assert_eq!(kept(), 10);
 }
 
-/// Whom it names is for the door to let in.
+/// Whom it names is for the gate to let in.
 #[tokio::test]
 async fn a_move_brings_nobody_in_by_itself() {
     let census = Census::with(&["a"]).await;
@@ -258,7 +258,7 @@ async fn an_opt_out_that_comes_in_during_a_check_is_not_lost_under_its_verdict()
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
         census.writer.opt_out(&host("a"), by, NOW).await.unwrap();
-        assert!(census.settle(&taken, &alive()).await.overruled);
+        assert!(census.commit(&taken, &alive()).await.overruled);
         let stored = census.stored("a");
         assert_eq!(stored.record.state, State::OptedOut { by });
         assert_eq!((stored.record.due, stored.in_flight), (None, false));
@@ -272,7 +272,7 @@ async fn a_hold_stands_against_a_running_check_but_robots_are_heard() {
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
         census.writer.park(&host("a"), NOW).await.unwrap();
-        assert_eq!(census.settle(&taken, &verdict).await.overruled, overruled);
+        assert_eq!(census.commit(&taken, &verdict).await.overruled, overruled);
     }
 }
 
@@ -494,7 +494,7 @@ async fn no_verdict_changes_another_row_or_a_first_sight() {
         reason: None,
         ..change.entry
     };
-    census.writer.settle(change).await.unwrap();
+    census.writer.commit(change).await.unwrap();
     assert_eq!(census.stored("a").record.first_seen, NOW);
     assert_eq!(census.stored("b"), before);
     let unknown = transition(
@@ -504,6 +504,6 @@ async fn no_verdict_changes_another_row_or_a_first_sight() {
         JITTER,
         REAL,
     );
-    let unknown = census.writer.settle(unknown).await;
+    let unknown = census.writer.commit(unknown).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use admission::counters::Row;
-use admission::door::Refusal;
+use admission::gate::Refusal;
 use admission::waiting::{Change, Naming};
 use admission::{
     Candidate as Asked, DomainName, Names, Pass, Room, SourceId, Subject, Terms, Waiter, Waiting,

@@ -13,8 +13,8 @@ use store::{Candidate, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::{Asking, BATCH_MAX, Door, seconds};
-use crate::services::Tools;
+use super::{Asking, BATCH_MAX, NameGate, seconds};
+use crate::services::Services;
 
 /// How often the clock is looked at: a new window's room is given out within a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -52,23 +52,23 @@ impl Rounds {
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
-pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Result<()> {
     let mut rounds = Rounds::default();
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            () = tools.door.0.reloaded.notified() => rounds.hurry(),
+            () = services.gate.0.reloaded.notified() => rounds.hurry(),
             _ = look.tick() => {}
         }
-        let now = tools.now();
-        if !rounds.begin(tools.door.enter(now).await, seconds(now)) {
+        let now = services.now();
+        if !rounds.begin(services.gate.enter(now).await, seconds(now)) {
             continue;
         }
         let unparked = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            unparked = tools.door.unpark(now, tools.dice.seed(), tools.calendar) => unparked,
+            unparked = services.gate.unpark(now, services.random.seed(), services.calendar) => unparked,
         };
         match unparked {
             Ok(0) => {}
@@ -82,7 +82,7 @@ pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<(
         }
         let round = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            round = tools.door.try_waiting(now, |host| tools.candidate(host, now)) => round,
+            round = services.gate.try_waiting(now, |host| services.candidate(host, now)) => round,
         };
         match round {
             Ok(0) => {}
@@ -92,7 +92,7 @@ pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<(
     }
 }
 
-impl Door {
+impl NameGate {
     /// Brings back the parked hosts whose names are admitted by the list of suffixes in force.
     /// Gives the number of hosts.
     async fn unpark(

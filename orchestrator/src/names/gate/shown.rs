@@ -1,4 +1,4 @@
-//! What the door shows of itself to `status`.
+//! What the gate shows of itself to `status`.
 
 use admission::{Terms, TestDomain};
 use census::time::Timestamp;
@@ -11,7 +11,7 @@ use crate::names::policy::Files;
 /// What `status` and the daemon's log say while `admission_test_domain` is on.
 pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: set `admission_test_domain` to false and restart";
 
-/// The door at one moment.
+/// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
     /// Names let in in this window, but for those that the operator brought or that a line by name let in for their submitter.

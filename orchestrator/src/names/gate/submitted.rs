@@ -3,14 +3,14 @@
 //! In: the host, and what was proved. Out: its row, due at once, in one transaction with the counters that it moved; a forgotten name comes back.
 //! Refused: what the operator bans, and whom no rule covers; what has no room is told when there may be some, and does not wait.
 
-use admission::door::Refusal;
+use admission::gate::Refusal;
 use admission::{Candidate as Asked, DomainName, KeyHash, Subject};
 use census::time::Timestamp;
 use protocol::Host;
 use store::{Candidate, StoreError};
 
 use super::batch::Moved;
-use super::{Door, seconds};
+use super::{NameGate, seconds};
 
 /// What became of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct Proved {
     domain: DomainName,
 }
 
-impl Door {
+impl NameGate {
     /// Lets a submitted host in, by the rule for the key and domain that vouch for it; for its own name when nobody does.
     ///
     /// # Errors
@@ -51,9 +51,9 @@ impl Door {
             key: vouched.map(|(key, _)| key),
             domain: DomainName::from(vouched.map_or(host, |(_, domain)| domain)),
         };
-        let (door, host) = (self.clone(), host.clone());
+        let (gate, host) = (self.clone(), host.clone());
         // In a task of its own: whoever asked may go away, and must not leave counts behind without their name.
-        let task = tokio::spawn(async move { door.submit(host, &proved, now).await });
+        let task = tokio::spawn(async move { gate.submit(host, &proved, now).await });
         task.await.map_err(|_ended| StoreError::Closed)?
     }
 

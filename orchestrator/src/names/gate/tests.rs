@@ -1,4 +1,4 @@
-//! The door over a real store: what it lets in, what it writes, what a failing store leaves.
+//! The gate over a real store: what it lets in, what it writes, what a failing store leaves.
 
 use std::path::Path;
 
@@ -29,13 +29,13 @@ fn files() -> Files {
     }
 }
 
-/// A door with the built-in rules that remembers nothing.
-pub(crate) fn fresh(store: &Store) -> Door {
+/// A gate with the built-in rules that remembers nothing.
+pub(crate) fn fresh(store: &Store) -> NameGate {
     with_rules(store, "public default 20")
 }
 
-/// A door with these rules that remembers nothing.
-pub(crate) fn with_rules(store: &Store, rules: &str) -> Door {
+/// A gate with these rules that remembers nothing.
+pub(crate) fn with_rules(store: &Store, rules: &str) -> NameGate {
     let remembered = Remembered {
         hash_key: HashKey([1; 16]),
         window_start_s: None,
@@ -44,7 +44,7 @@ pub(crate) fn with_rules(store: &Store, rules: &str) -> Door {
     };
     let mut terms = files().read().unwrap();
     terms.policy.rules = Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap();
-    Door::new(store.writer(), names(), files(), terms, remembered).unwrap()
+    NameGate::new(store.writer(), names(), files(), terms, remembered).unwrap()
 }
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
@@ -54,11 +54,11 @@ struct Rig {
     dir: TempDir,
     store: Store,
     files: Files,
-    door: Door,
+    gate: NameGate,
 }
 
 impl Rig {
-    /// A door by these rules, with as many names as these by a source, below a shared suffix, and in all.
+    /// A gate by these rules, with as many names as these by a source, below a shared suffix, and in all.
     async fn new(rules: &str, limits: [u32; 3]) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("rules");
@@ -76,38 +76,38 @@ impl Rig {
         };
         std::fs::write(dir.path().join("deny"), "bad.net # a farm\n").unwrap();
         let store = store::open(&dir.path().join("census.db")).unwrap();
-        let door = open(&store, &files).await;
+        let gate = open(&store, &files).await;
         Self {
             dir,
             store,
             files,
-            door,
+            gate,
         }
     }
 
-    /// As after a crash: nothing of the door in memory is left.
+    /// As after a crash: nothing of the gate in memory is left.
     async fn restarted(self) -> Self {
         let Self {
             dir,
             store,
             files,
-            door,
+            gate,
         } = self;
-        drop(door);
+        drop(gate);
         store.close();
         let store = store::open(&dir.path().join("census.db")).unwrap();
-        let door = open(&store, &files).await;
+        let gate = open(&store, &files).await;
         Self {
             dir,
             store,
             files,
-            door,
+            gate,
         }
     }
 
     async fn named_at(&self, names: &[&str], by: &str, now: Timestamp) {
         let candidates = names.iter().map(|name| candidate(host(name), now));
-        self.door
+        self.gate
             .named(candidates.collect(), &host(by), now)
             .await
             .unwrap();
@@ -128,7 +128,7 @@ impl Rig {
 
     /// A server that shares no bit with `other`: what sources are hashed by is chosen by chance.
     async fn independent_of(&self, other: &str) -> String {
-        let book = self.door.0.book.lock().await;
+        let book = self.gate.0.book.lock().await;
         let bit = |source: &str| book.counters.source(source).0 % 64;
         let mut sources = (0..).map(|n| format!("y{n}.net"));
         sources.find(|source| bit(source) != bit(other)).unwrap()
@@ -136,13 +136,13 @@ impl Rig {
 
     async fn try_waiting(&self, now: Timestamp) -> u64 {
         let candidate = |host| candidate(host, now);
-        self.door.try_waiting(now, candidate).await.unwrap()
+        self.gate.try_waiting(now, candidate).await.unwrap()
     }
 
     /// That what is on disk is what is in memory.
     async fn assert_written(&self) {
-        let book = self.door.0.book.lock().await;
-        let remembered = self.door.0.writer.remembered().await.unwrap();
+        let book = self.gate.0.book.lock().await;
+        let remembered = self.gate.0.writer.remembered().await.unwrap();
         let sorted = |mut rows: Vec<Row>| {
             rows.sort_by_key(|row| (row.table, row.id));
             rows
@@ -164,12 +164,12 @@ impl Rig {
     }
 }
 
-async fn open(store: &Store, files: &Files) -> Door {
+async fn open(store: &Store, files: &Files) -> NameGate {
     let names = Names {
         suffixes: Suffixes::compiled(),
         reserved: Reserved::Refuse,
     };
-    Door::open(store.writer(), names, files.clone())
+    NameGate::open(store.writer(), names, files.clone())
         .await
         .unwrap()
 }
@@ -200,7 +200,7 @@ async fn what_has_room_comes_in_and_the_rest_waits_over_a_restart_too() {
         .await;
     assert_eq!(rig.known(), ["a.farm.net", "b.farm.net", "other.net"]);
     rig.assert_written().await;
-    let shown = rig.door.shown();
+    let shown = rig.gate.shown();
     assert_eq!((shown.admitted, shown.refused, shown.waiting), (3, 2, 2));
     let waiter = rig.store.reader().unwrap().waiter(&host("c.farm.net"));
     assert_eq!(waiter.unwrap().unwrap().named_by.count(), 2);
@@ -231,7 +231,7 @@ async fn those_of_a_batch_are_due_next_to_each_other() {
         ..candidate(host(&format!("n{n:04}.net")), NOW)
     });
     let by = host("x.net");
-    rig.door.named(told.collect(), &by, NOW).await.unwrap();
+    rig.gate.named(told.collect(), &by, NOW).await.unwrap();
     let reader = rig.store.reader().unwrap();
     for n in 0..many {
         let stored = reader.record(&host(&format!("n{n:04}.net"))).unwrap();
@@ -244,7 +244,7 @@ async fn those_of_a_batch_are_due_next_to_each_other() {
 #[tokio::test]
 async fn a_known_name_is_free_and_moves_nothing() {
     let rig = Rig::new("public default 9", [1, AMPLE, AMPLE]).await;
-    rig.door
+    rig.gate
         .brought(vec![host("a.farm.net")], NOW)
         .await
         .unwrap();
@@ -253,11 +253,11 @@ async fn a_known_name_is_free_and_moves_nothing() {
     rig.named_at(&names, "x.net", Timestamp(NOW.0 + 5)).await;
     let after = rig.store.reader().unwrap().record(&host("a.farm.net"));
     assert_eq!(before.unwrap(), after.unwrap());
-    assert_eq!(rig.door.shown().admitted, 0);
+    assert_eq!(rig.gate.shown().admitted, 0);
     // The source has all of its room left, however often a name stands in its list.
     rig.named(&["b.farm.net", "b.farm.net"], "x.net").await;
     assert_eq!(rig.known(), ["a.farm.net", "b.farm.net"]);
-    assert_eq!(rig.door.shown().waiting, 0);
+    assert_eq!(rig.gate.shown().waiting, 0);
     rig.assert_written().await;
 }
 
@@ -273,12 +273,12 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
     let recognised: Vec<&str> = recognised.copied().collect();
     assert!(recognised.len() > 250, "{}", recognised.len());
     // Whoever held the lock would wait for ever.
-    let book = rig.door.0.book.lock().await;
+    let book = rig.gate.0.book.lock().await;
     let mut passed = 0;
     for name in recognised {
         let named = vec![candidate(host(name), NOW)];
         let by = host("y.net");
-        let mut naming = std::pin::pin!(rig.door.named(named, &by, NOW));
+        let mut naming = std::pin::pin!(rig.gate.named(named, &by, NOW));
         let polled =
             std::future::poll_fn(|context| std::task::Poll::Ready(naming.as_mut().poll(context)));
         passed += i32::from(polled.await.is_ready());
@@ -300,7 +300,7 @@ async fn servers_below_one_domain_are_one_source() {
 async fn the_operator_needs_no_room_and_is_held_to_his_own_bans() {
     let rig = Rig::new("domain farm.net 0", [0, 0, 0]).await;
     let hosts = ["a.net", "b.farm.net", "bad.net", "a.bad.net"].map(host);
-    let brought = rig.door.brought(hosts.to_vec(), NOW).await.unwrap();
+    let brought = rig.gate.brought(hosts.to_vec(), NOW).await.unwrap();
     let words: Vec<_> = brought
         .iter()
         .map(|(host, brought)| match brought {
@@ -321,7 +321,7 @@ async fn the_operator_needs_no_room_and_is_held_to_his_own_bans() {
         .await;
     assert_eq!(rig.known(), ["a.net"]);
     assert_eq!(
-        rig.door.shown().waiting,
+        rig.gate.shown().waiting,
         0,
         "the banned, and whom no rule knows, don't wait"
     );
@@ -355,15 +355,15 @@ async fn those_who_wait_come_in_when_there_is_room_the_most_often_named_first() 
 async fn who_came_in_otherwise_or_was_not_named_for_long_waits_no_more() {
     let rig = Rig::new("public default 1", [AMPLE, AMPLE, 0]).await;
     rig.named(&["a.net", "b.net", "c.net"], "x.net").await;
-    rig.door.brought(vec![host("a.net")], NOW).await.unwrap();
-    assert_eq!(rig.door.shown().waiting, 2);
+    rig.gate.brought(vec![host("a.net")], NOW).await.unwrap();
+    assert_eq!(rig.gate.shown().waiting, 2);
     rig.try_waiting(NOW).await;
     rig.assert_written().await;
     let later = Timestamp(NOW.0 + 31 * DAY_MS);
     rig.named_at(&["c.net"], "x.net", Timestamp(NOW.0 + 2 * DAY_MS))
         .await;
     rig.try_waiting(later).await;
-    assert_eq!(rig.door.shown().waiting, 1);
+    assert_eq!(rig.gate.shown().waiting, 1);
     rig.assert_written().await;
 }
 
@@ -385,7 +385,7 @@ async fn a_flood_below_one_domain_keeps_a_bounded_number_of_rows_and_honest_name
         }
         rig.named(&["honest.net"], "s0.net").await;
         assert_eq!(rig.known().len(), 21);
-        let shown = rig.door.shown();
+        let shown = rig.gate.shown();
         assert_eq!((shown.admitted, shown.waiting), (21, 100));
         assert!(shown.passed_over > passed_over, "{shown:?}");
         rig.assert_written().await;
@@ -403,18 +403,18 @@ async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
     let later = Timestamp(NOW.0 + DAY_MS);
     let names = ["b.farm.net", "c.farm.net", "new.net"];
     {
-        let mut book = rig.door.0.book.lock().await;
+        let mut book = rig.gate.0.book.lock().await;
         book.enter(later);
         let source = book.counters.source("y.net");
         let asking = names.map(|name| {
             Asking::named(
                 candidate(host(name), later),
-                &rig.door.names(),
+                &rig.gate.names(),
                 source,
                 "y.net",
             )
         });
-        let terms = rig.door.terms();
+        let terms = rig.gate.terms();
         let failed = book
             .let_in(asking.into(), &terms, &closed_writer, later)
             .await;
@@ -435,7 +435,7 @@ async fn what_is_wrong_changes_nothing_and_what_is_right_is_in_force_at_once() {
     let rules = rig.dir.path().join("rules");
     std::fs::write(&rules, "public default 2\ndomain\n").unwrap();
     std::fs::write(rig.dir.path().join("deny"), "*.x.net\n").unwrap();
-    let wrong = rig.door.reload().await.unwrap_err();
+    let wrong = rig.gate.reload().await.unwrap_err();
     assert!(
         wrong.contains("/rules:2: ") && wrong.contains("/deny:1: "),
         "{wrong}"
@@ -444,7 +444,7 @@ async fn what_is_wrong_changes_nothing_and_what_is_right_is_in_force_at_once() {
     assert_eq!(rig.known(), ["a.farm.net"]);
     std::fs::write(&rules, "public default 2\n").unwrap();
     std::fs::write(rig.dir.path().join("deny"), "b.farm.net\n").unwrap();
-    let right = rig.door.reload().await.unwrap();
+    let right = rig.gate.reload().await.unwrap();
     assert!(
         right.contains("2 a registered domain") && right.contains("1 denied"),
         "{right}"
@@ -453,9 +453,9 @@ async fn what_is_wrong_changes_nothing_and_what_is_right_is_in_force_at_once() {
     rig.named(&["b.farm.net", "c.bad.net", "c.farm.net"], "x.net")
         .await;
     assert_eq!(rig.known(), ["a.farm.net", "c.bad.net", "c.farm.net"]);
-    assert_eq!(rig.door.shown().waiting, 0, "who is denied waits no more");
-    rig.door.denies(&host("x.b.farm.net")).unwrap_err();
-    rig.door.denies(&host("xb.farm.net")).unwrap();
+    assert_eq!(rig.gate.shown().waiting, 0, "who is denied waits no more");
+    rig.gate.denies(&host("x.b.farm.net")).unwrap_err();
+    rig.gate.denies(&host("xb.farm.net")).unwrap();
 }
 
 #[test]
@@ -480,7 +480,7 @@ async fn status_learns_from_the_rules_in_force_whether_the_test_domain_is_taken(
             test_domain,
             ..files()
         };
-        let door = open(&store, &files).await;
-        assert_eq!(door.shown().takes_test_domain, expect);
+        let gate = open(&store, &files).await;
+        assert_eq!(gate.shown().takes_test_domain, expect);
     }
 }

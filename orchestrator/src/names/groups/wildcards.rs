@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::inspect::explain::rfc3339;
-use crate::services::Tools;
+use crate::services::Services;
 
 /// One group is looked at so often: 1440 a day, far more than come up, and no burden for a resolver.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -66,8 +66,8 @@ impl PutOff {
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
-pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let every = if tools.calendar.divisor > 1 {
+pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let every = if services.calendar.divisor > 1 {
         LOOK_EVERY_IN_HASTE
     } else {
         LOOK_EVERY
@@ -82,16 +82,16 @@ pub async fn keep(tools: Tools, shutdown: CancellationToken) -> anyhow::Result<(
         }
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            () = look_at_one(&mut put_off, &tools) => {}
+            () = look_at_one(&mut put_off, &services) => {}
         }
     }
 }
 
 /// Looks at the group that has waited for longest, if one does.
-async fn look_at_one(put_off: &mut PutOff, tools: &Tools) {
-    let (now, calendar) = (tools.now(), tools.calendar);
+async fn look_at_one(put_off: &mut PutOff, services: &Services) {
+    let (now, calendar) = (services.now(), services.calendar);
     let limit = u32::try_from(PUT_OFF_MAX.saturating_add(1)).unwrap_or(u32::MAX);
-    let waiting = tools.writer.groups_not_looked_at(now, calendar, limit);
+    let waiting = services.writer.groups_not_looked_at(now, calendar, limit);
     let waiting = match waiting.await {
         Ok(domains) => domains,
         // What else fails for it is told by the loop.
@@ -100,14 +100,16 @@ async fn look_at_one(put_off: &mut PutOff, tools: &Tools) {
     let Some(domain) = put_off.first_in_turn(waiting, now) else {
         return;
     };
-    match look_below(&domain, tools).await {
+    match look_below(&domain, services).await {
         Ended::Known(outcome) => {
             tracing::info!(
                 domain,
                 ?outcome,
                 "a held group was looked at for wildcard DNS"
             );
-            let kept = tools.writer.keep_wildcard(domain, outcome, tools.now());
+            let kept = services
+                .writer
+                .keep_wildcard(domain, outcome, services.now());
             if let Err(error) = kept.await {
                 tracing::debug!(%error, "what made-up names showed could not be written");
             }
@@ -117,14 +119,14 @@ async fn look_at_one(put_off: &mut PutOff, tools: &Tools) {
     }
 }
 
-async fn look_below(domain: &str, tools: &Tools) -> Ended {
+async fn look_below(domain: &str, services: &Services) -> Ended {
     let Ok(host) = Host::parse(domain) else {
         return Ended::Known(Err("it is no name any more".to_owned()));
     };
-    if let Err(refusal) = tools.door.denies(&host) {
+    if let Err(refusal) = services.gate.denies(&host) {
         return Ended::Known(Err(format!("not asked: {refusal}")));
     }
-    conclude(tools.gateway.wildcard(host).await)
+    conclude(services.gateway.wildcard(host).await)
 }
 
 fn conclude(looked: Result<LookedBelow, ClientError>) -> Ended {

@@ -12,7 +12,7 @@ use super::*;
 use crate::inspect::explain::explain;
 use crate::publish::pages::About;
 use crate::publish::round::{Done, Round};
-use crate::services::clock::Dice;
+use crate::services::clock::Random;
 use scheduler::publication::Extent;
 
 impl Stage {
@@ -40,7 +40,7 @@ impl Stage {
                 force,
                 stop: &self.stop,
             },
-            salt: Dice::from_os().salt(),
+            salt: Random::from_os().salt(),
         };
         tokio::task::block_in_place(|| round.make(extent))
     }
@@ -53,7 +53,7 @@ impl Stage {
             .await;
         let record = taken.unwrap().unwrap().record;
         let change = transition(&record, verdict, NOW, Jitter(0), Calendar::REAL);
-        self.writer.settle(change).await.unwrap();
+        self.writer.commit(change).await.unwrap();
     }
 
     /// Every file of the public folder as text, unpacked, by its path.

@@ -25,7 +25,7 @@ pub struct Adoptee {
     pub name: String,
     /// What was said of it.
     pub word: Word,
-    /// A throw of the dice, for when it is asked first: a fraction of `u32::MAX`.
+    /// A random number, for when it is asked first: a fraction of `u32::MAX`.
     pub jitter: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct AdoptReport {
 
 impl Handler {
     pub(super) async fn adopt(&self, hosts: &[Adoptee]) -> Result<AdoptReport, String> {
-        let (rule, now) = (self.tools.door.names(), self.tools.clock.now());
+        let (rule, now) = (self.services.gate.names(), self.services.clock.now());
         let mut report = AdoptReport::default();
         let (mut records, mut states) = (Vec::new(), BTreeMap::new());
         for Adoptee { name, word, jitter } in hosts.iter().take(ADOPTED_PER_REQUEST_MAX) {
@@ -56,7 +56,7 @@ impl Handler {
             };
             let target = word.target.as_ref();
             let target = target.and_then(|target| rule.admit(target.trim()).ok());
-            let (jitter, calendar) = (Jitter(*jitter), self.tools.calendar);
+            let (jitter, calendar) = (Jitter(*jitter), self.services.calendar);
             let record = adopted(host, word, target, now, jitter, calendar);
             // Two names may be one in canonical form: the first counts.
             states
@@ -64,7 +64,12 @@ impl Handler {
                 .or_insert(record.state.name().as_str());
             records.push(record);
         }
-        let brought = self.tools.door.adopted(records).await.map_err(in_words)?;
+        let brought = self
+            .services
+            .gate
+            .adopted(records)
+            .await
+            .map_err(in_words)?;
         for (host, brought) in brought {
             match brought {
                 Brought::New => {

@@ -1,7 +1,7 @@
 //! A host's own word on what it wants, from a file of its own, for the intake.
 //!
 //! In: a host that may be asked. Out: the first lines of its `/.well-known/fedicensus`, why there are none, or when to come again. Refused: more
-//! readings than `Turns` has room for. Nothing is remembered of a reading: what stands in the file now is what counts, and whatever came of it says
+//! readings than `ProofLimit` has room for. Nothing is remembered of a reading: what stands in the file now is what counts, and whatever came of it says
 //! nothing about the host as an instance.
 
 use std::fmt;
@@ -14,9 +14,9 @@ use protocol::egress::Deferral;
 use protocol::{Host, ListFormat, ListOrder, ListPath, UnlistedReason};
 use tokio::time::timeout;
 
-use super::turns::{Busy, DOMAIN_EVERY, Turns};
+use super::proof_limit::{Busy, DOMAIN_EVERY, ProofLimit};
 use crate::lists::run::{self, Ended, Ways};
-use crate::services::Tools;
+use crate::services::Services;
 use report::list::{Outcome, Unread};
 
 /// What a [`ReadsProofs`] gives.
@@ -41,16 +41,16 @@ pub trait ReadsProofs: fmt::Debug + Send + Sync {
 /// Reads proofs by containers of the checker image in list mode, in the places of checks.
 #[derive(Debug)]
 pub struct Visits {
-    tools: Tools,
-    turns: Turns,
+    services: Services,
+    limit: ProofLimit,
 }
 
 impl Visits {
-    /// With these tools.
-    pub fn new(tools: Tools) -> Self {
+    /// With these services.
+    pub fn new(services: Services) -> Self {
         Self {
-            tools,
-            turns: Turns::new(),
+            services,
+            limit: ProofLimit::new(),
         }
     }
 
@@ -68,13 +68,13 @@ impl Visits {
             // It holds lines, and no names.
             names_max: 0,
         };
-        let domain = self.tools.door.names().registered_domain(host);
+        let domain = self.services.gate.names().registered_domain(host);
         let now = tokio::time::Instant::now().into_std();
-        let _turn = match self.turns.begin(&domain, seen, now, READING_TIME_MAX) {
+        let _turn = match self.limit.begin(&domain, seen, now, READING_TIME_MAX) {
             Ok(turn) => turn,
             Err(busy) => return too_soon(busy),
         };
-        let (ways, id) = (Ways::of(&self.tools), self.tools.dice.check_id());
+        let (ways, id) = (Ways::of(&self.services), self.services.random.check_id());
         let reading = run::read(host, &list, id, domain, &ways);
         let answer = timeout(READING_TIME_MAX, reading)
             .await

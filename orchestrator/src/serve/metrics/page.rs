@@ -17,7 +17,7 @@ use super::survey::{Survey, Told};
 use crate::daemon::LiveState;
 use crate::meters::{Kind, Meters, Metric, labels, table};
 use crate::serve::control::Handler;
-use crate::services::Tools;
+use crate::services::Services;
 
 /// Longest wait for the gateway and the launcher, who are asked at once. Prometheus gives a scrape ten seconds.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -42,12 +42,12 @@ struct Asked {
 
 impl Source {
     /// Over the handler that commands are served by, the ways to the parts, and a survey.
-    pub fn new(handler: Handler, tools: &Tools, surveyor: Surveyor) -> Self {
+    pub fn new(handler: Handler, services: &Services, surveyor: Surveyor) -> Self {
         Self {
             handler,
-            gateway: tools.gateway.clone(),
-            launcher: tools.launcher.clone(),
-            meters: tools.meters.clone(),
+            gateway: services.gateway.clone(),
+            launcher: services.launcher.clone(),
+            meters: services.meters.clone(),
             surveyor,
         }
     }
@@ -94,12 +94,12 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     });
     sheet.put(&table::UNDER_WAY, classes);
     sheet.one(&table::WAITING, live.waiting as f64);
-    if let Some(door) = &live.admission {
-        sheet.one(&table::NAMES_WAITING, door.waiting as f64);
+    if let Some(gate) = &live.admission {
+        sheet.one(&table::NAMES_WAITING, gate.waiting as f64);
         let outcomes = [
-            ("admitted", f64::from(door.admitted)),
-            ("refused", door.refused as f64),
-            ("passed_over", door.passed_over as f64),
+            ("admitted", f64::from(gate.admitted)),
+            ("refused", gate.refused as f64),
+            ("passed_over", gate.passed_over as f64),
         ];
         sheet.put(&table::WINDOW_NAMES, outcomes);
     }

@@ -27,8 +27,8 @@ use crate::daemon::Live;
 use crate::meters::{Kind, labels, table};
 use crate::publish::PublishError;
 use crate::serve::control::Handler;
-use crate::services::Tools;
-use crate::services::tests::tools;
+use crate::services::Services;
+use crate::services::tests::services;
 
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
 const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
@@ -44,7 +44,7 @@ enum Part {
 struct Rig {
     _dir: TempDir,
     _store: Store,
-    tools: Tools,
+    services: Services,
     source: Source,
 }
 
@@ -76,23 +76,23 @@ impl Rig {
         part(&ways[0], gateway);
         part(&ways[1], launcher);
         let [gateway, launcher] = ways;
-        let tools = Tools {
+        let services = Services {
             launcher: LauncherClient::socket(launcher),
-            ..tools(&store, &gateway)
+            ..services(&store, &gateway)
         };
-        let live = Live::new(tools.now(), tools.meters.clone());
+        let live = Live::new(services.now(), services.meters.clone());
         let (orders, _) = mpsc::channel(1);
-        let handler = Handler::with_daemon(&tools, orders, Arc::new(live));
+        let handler = Handler::with_daemon(&services, orders, Arc::new(live));
         let places = Places {
             database,
             public: dir.path().to_owned(),
         };
-        let surveyor = Surveyor::new(store.reader().unwrap(), places, tools.clock.clone());
+        let surveyor = Surveyor::new(store.reader().unwrap(), places, services.clock.clone());
         Self {
-            source: Source::new(handler, &tools, surveyor),
+            source: Source::new(handler, &services, surveyor),
             _dir: dir,
             _store: store,
-            tools,
+            services,
         }
     }
 
@@ -196,7 +196,7 @@ fn names_say_what_they_count_and_in_which_unit() {
 #[tokio::test]
 async fn what_is_counted_is_told_and_status_has_the_same() {
     let rig = Rig::well();
-    let meters = &rig.tools.meters;
+    let meters = &rig.services.meters;
     meters.verdict(&alive("mastodon"), Timestamp(1_700_000_000_500));
     meters.verdict(&dead(DeadReason::Tls), Timestamp(0));
     meters.verdict(&dead(DeadReason::NoSuchName), Timestamp(0));
@@ -280,10 +280,10 @@ async fn every_word_that_may_be_counted_is_there_from_the_start() {
     };
     let rig = Rig::well();
     for reason in labels::REASONS {
-        rig.tools.meters.verdict(&dead(reason), Timestamp(0));
+        rig.services.meters.verdict(&dead(reason), Timestamp(0));
     }
     for why in labels::DEFERRALS {
-        rig.tools.meters.deferral(why);
+        rig.services.meters.deferral(why);
     }
     assert_eq!(series(&page), series(&rig.page().await));
     // The words of the wire are those of the labels.
@@ -312,12 +312,12 @@ async fn no_name_that_anybody_chose_is_ever_told() {
         software: Some("chosen".to_owned()),
         ..Record::discovered(host, Timestamp(0), Timestamp(0))
     };
-    rig.tools
+    rig.services
         .writer
         .add_now(vec![record.host.clone()], Timestamp(0))
         .await
         .unwrap();
-    rig.tools.meters.verdict(&alive("chosen"), Timestamp(0));
+    rig.services.meters.verdict(&alive("chosen"), Timestamp(0));
     for verdict in [
         dead(DeadReason::NodeinfoElsewhere),
         Verdict::Moved {
@@ -328,9 +328,9 @@ async fn no_name_that_anybody_chose_is_ever_told() {
             retry_after_s: None,
         },
     ] {
-        rig.tools.meters.verdict(&verdict, Timestamp(0));
+        rig.services.meters.verdict(&verdict, Timestamp(0));
     }
-    rig.tools.meters.fault(
+    rig.services.meters.fault(
         &ReportFault::NoHello {
             exit_code: 1,
             stderr: "chosen".to_owned(),
@@ -349,10 +349,10 @@ async fn no_name_that_anybody_chose_is_ever_told() {
 #[tokio::test]
 async fn what_the_database_knows_is_told() {
     let rig = Rig::well();
-    let now = rig.tools.now();
+    let now = rig.services.now();
     let hosts = ["a.example.org", "b.example.org", "c.example.org"];
     let hosts = hosts.map(|name| Host::parse(name).unwrap());
-    let writer = &rig.tools.writer;
+    let writer = &rig.services.writer;
     writer.add_now(hosts.to_vec(), now).await.unwrap();
     let owner = census::state::OptedOutBy::Owner;
     writer.opt_out(&hosts[0], owner, now).await.unwrap();

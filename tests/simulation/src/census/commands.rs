@@ -61,8 +61,8 @@ impl Census {
             }
             Command::Publish { .. } => {
                 self.read_the_list(now)?;
-                let tools = &self.stage.tools;
-                let interval = tools.calendar.dump_interval(tools.dice.jitter());
+                let services = &self.stage.services;
+                let interval = services.calendar.dump_interval(services.random.jitter());
                 self.events.push_back(Event::Published {
                     again: PublishAgain::Nothing,
                     has_pages: true,
@@ -82,7 +82,7 @@ impl Census {
     }
 
     fn count_due(&mut self, most: u32, with_load: bool, now: Timestamp) -> Result<(), Failure> {
-        let calendar = self.stage.tools.calendar;
+        let calendar = self.stage.services.calendar;
         let demand = read_demand(&self.stage.reader, now, most, with_load, calendar)?;
         self.events.push_back(demand);
         Ok(())
@@ -95,9 +95,11 @@ impl Census {
         } else {
             wanted
         };
-        let tools = &self.stage.tools;
-        let jitters = tools.dice.jitters(greedy.sum());
-        let taking = tools.writer.take_due(now, greedy, jitters, tools.calendar);
+        let services = &self.stage.services;
+        let jitters = services.random.jitters(greedy.sum());
+        let taking = services
+            .writer
+            .take_due(now, greedy, jitters, services.calendar);
         let taken = taking.await?;
         self.guard.picked(taken.len(), room)?;
         if let Some(first) = taken.first() {
@@ -118,9 +120,11 @@ impl Census {
 
     async fn take_canary(&mut self, turn: CanaryTurn, now: Timestamp) -> Result<(), Failure> {
         let CanaryTurn { host, wish, left } = turn;
-        let tools = &self.stage.tools;
-        let jitter = tools.dice.jitter();
-        let taken = tools.writer.take_one(&host, now, jitter, tools.calendar);
+        let services = &self.stage.services;
+        let jitter = services.random.jitter();
+        let taken = services
+            .writer
+            .take_one(&host, now, jitter, services.calendar);
         let event = match taken.await {
             Ok(Some(taken)) => Event::TakenOne {
                 taken: self.taken(taken, now)?,

@@ -1,4 +1,4 @@
-//! What comes by the hour and with each list: the door, groups, floods; the list, and what it is worth.
+//! What comes by the hour and with each list: the gate, groups, floods; the list, and what it is worth.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::run::{Failure, Sabotage};
 /// Hosts looked for in the store at each list, at random: whether they are still there.
 const LOOKED_FOR: u32 = 20;
 
-/// Invented names handed to the door at once.
+/// Invented names handed to the gate at once.
 const TOGETHER: usize = 5000;
 
 /// Hours of a day, over which a flood's servers are spread.
@@ -24,9 +24,9 @@ impl Census {
     /// Who waits is tried again, floods come, new hosts are grouped.
     pub(super) async fn round(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.flood(now).await?;
-        let tools = self.stage.tools.clone();
-        let candidate = |host| tools.candidate(host, now);
-        tools.door.try_waiting(now, candidate).await?;
+        let services = self.stage.services.clone();
+        let candidate = |host| services.candidate(host, now);
+        services.gate.try_waiting(now, candidate).await?;
         self.stage.group().await.map_err(Failure::Other)?;
         for number in std::mem::take(&mut self.waiting) {
             self.look_for(&Name::Host(number).host()?)?;
@@ -57,7 +57,7 @@ impl Census {
                     _ => Name::Apart(*number).host(),
                 });
                 let hosts = invented.collect::<Result<Vec<_>, _>>()?;
-                self.stage.tools.learn(hosts, &by).await?;
+                self.stage.services.learn(hosts, &by).await?;
             }
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Census {
 
     /// Reads the list as it would be published, checks who is on it, and measures.
     pub(super) fn read_the_list(&mut self, now: Timestamp) -> Result<(), Failure> {
-        let calendar = self.stage.tools.calendar;
+        let calendar = self.stage.services.calendar;
         let month = Duration::from_secs(30 * 24 * 3600);
         let as_of = if self.does(Sabotage::ListTheOld) {
             now.minus(month)

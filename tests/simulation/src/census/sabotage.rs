@@ -21,7 +21,7 @@ impl Census {
         now: Timestamp,
     ) -> Result<(), Failure> {
         if self.does(Sabotage::ReleaseEarly) {
-            let writer = &self.stage.tools.writer;
+            let writer = &self.stage.services.writer;
             writer.release(&taken.record.host, now, None).await?;
         }
         Ok(())
@@ -29,7 +29,7 @@ impl Census {
 
     /// What breaks an invariant on purpose, before the start.
     pub(super) async fn sabotage_the_start(&self) -> anyhow::Result<()> {
-        let writer = &self.stage.tools.writer;
+        let writer = &self.stage.services.writer;
         let start = self.plan.start;
         // Nobody of the world has this number before years have gone by.
         let stranger = Name::Host(self.plan.hosts + 10_000);
@@ -54,7 +54,7 @@ impl Census {
                 who: "the simulation".to_owned(),
             };
             let farm = FARM.to_owned();
-            let calendar = self.stage.tools.calendar;
+            let calendar = self.stage.services.calendar;
             writer.decide_group(farm, decided, calendar).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Jitter, Timestamp};
 use census::transition::transition;
 use futures_util::future::join_all;
-use orchestrator::check::commit_verdict::settle;
+use orchestrator::check::commit_verdict::commit_verdict;
 use protocol::Host;
 use scheduler::Event;
 use scheduler::command::Release;
@@ -40,17 +40,17 @@ impl Census {
         let (alone, together): (Vec<_>, Vec<_>) = std::mem::take(&mut self.commits)
             .into_iter()
             .partition(Commit::brings_a_name);
-        let tools = self.stage.tools.clone();
+        let services = self.stage.services.clone();
         for chunk in together.chunks(TOGETHER) {
             let writes = chunk
                 .iter()
-                .map(|commit| settle(&commit.record, &commit.verdict, &tools));
+                .map(|commit| commit_verdict(&commit.record, &commit.verdict, &services));
             for written in join_all(writes).await {
                 written?;
             }
         }
         for commit in &alone {
-            settle(&commit.record, &commit.verdict, &tools).await?;
+            commit_verdict(&commit.record, &commit.verdict, &services).await?;
         }
         for commit in together.into_iter().chain(alone) {
             self.committed(commit, now).await?;
@@ -63,11 +63,11 @@ impl Census {
 
     async fn release_all(&mut self, now: Timestamp) -> Result<(), Failure> {
         let releases = std::mem::take(&mut self.releases);
-        let tools = self.stage.tools.clone();
+        let services = self.stage.services.clone();
         for chunk in releases.chunks(TOGETHER) {
             let writes = chunk.iter().map(|Release { host, wait, .. }| {
-                let due = wait.due(now, tools.dice.jitter(), tools.calendar);
-                tools.writer.release(host, due, None)
+                let due = wait.due(now, services.random.jitter(), services.calendar);
+                services.writer.release(host, due, None)
             });
             for written in join_all(writes).await {
                 written?;
@@ -87,7 +87,7 @@ impl Census {
     /// A verdict is on disk. Our own book has it by the same rules, less the chance in them.
     async fn committed(&mut self, commit: Commit, now: Timestamp) -> Result<(), Failure> {
         let Commit { record, verdict } = commit;
-        let calendar = self.stage.tools.calendar;
+        let calendar = self.stage.services.calendar;
         let change = transition(&record, &verdict, now, Jitter(0), calendar);
         let host = &record.host;
         self.guard.ended(host);
@@ -107,7 +107,7 @@ impl Census {
             by: OptedOutBy::Robots,
         };
         if self.does(Sabotage::DeafToRobots) && change.record.state == by_robots {
-            let writer = &self.stage.tools.writer;
+            let writer = &self.stage.services.writer;
             writer.opt_in(host, OptedOutBy::Robots, now).await?;
             self.events.push_back(Event::RowsChanged);
         }
@@ -124,7 +124,7 @@ impl Census {
         for number in &numbers {
             hosts.push(Name::Host(*number).host()?);
         }
-        self.stage.tools.learn(hosts.clone(), by).await?;
+        self.stage.services.learn(hosts.clone(), by).await?;
         for host in &hosts {
             self.look_for(host)?;
         }
@@ -140,7 +140,7 @@ impl Census {
             return Ok(());
         }
         if self.stage.reader.record(host)?.is_some() {
-            self.measure.knows(number, self.stage.tools.now());
+            self.measure.knows(number, self.stage.services.now());
             self.waiting.remove(&number);
             self.events.push_back(Event::RowsChanged);
         } else {

@@ -14,7 +14,7 @@ use census::time::{Calendar, Timestamp};
 use census::transition::transition;
 use gateway::Paces;
 use gateway::pace::{Charged, Late, Pace};
-use orchestrator::services::clock::Dice;
+use orchestrator::services::clock::Random;
 use protocol::egress::{Deferral, Family};
 use protocol::{DeadReason, Host, Private};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
@@ -125,7 +125,7 @@ pub(crate) struct Crowd {
     start: Timestamp,
     began: Instant,
     pace: Pace,
-    dice: Dice,
+    random: Random,
     scheduler: Scheduler,
     ids: HashMap<Host, usize>,
     records: Vec<Record>,
@@ -170,7 +170,7 @@ impl Crowd {
             start,
             began: Instant::now(),
             pace: Pace::new(Paces::default(), 1),
-            dice: Dice::seeded(4),
+            random: Random::seeded(4),
             scheduler: Scheduler::new(settings, start),
             ids: HashMap::new(),
             records: Vec::new(),
@@ -277,7 +277,7 @@ impl Crowd {
             }
             Command::CommitVerdict { record, verdict } => self.commit(&record, &verdict),
             Command::Release(Release { host, wait, .. }) => {
-                let due = wait.due(self.now, self.dice.jitter(), Calendar::REAL);
+                let due = wait.due(self.now, self.random.jitter(), Calendar::REAL);
                 if let Some(id) = self.ids.get(&host).copied() {
                     self.tried[id] = Tried::InVain;
                     self.records[id].due = Some(due);
@@ -355,7 +355,7 @@ impl Crowd {
 
     fn taken(&mut self, id: usize, class: Class) -> Taken {
         let record = &mut self.records[id];
-        record.due = due_when_taken(record, self.now, self.dice.jitter(), Calendar::REAL);
+        record.due = due_when_taken(record, self.now, self.random.jitter(), Calendar::REAL);
         Taken {
             record: Box::new(record.clone()),
             class,
@@ -503,7 +503,7 @@ impl Crowd {
 
     fn commit(&mut self, record: &Record, verdict: &Verdict) {
         if let Some(id) = self.ids.get(&record.host).copied() {
-            let jitter = self.dice.jitter();
+            let jitter = self.random.jitter();
             let change = transition(record, verdict, self.now, jitter, Calendar::REAL);
             assert!(!change.forget, "not within these stories' time");
             self.records[id] = change.record;

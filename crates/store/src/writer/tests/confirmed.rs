@@ -35,7 +35,7 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
             .await;
         let change = transition(&taken.record, &verdict, now, JITTER, REAL);
         let expected = change.record.clone();
-        census.writer.settle(change).await.unwrap();
+        census.writer.commit(change).await.unwrap();
         let stored = census.stored("a");
         assert_eq!(stored.record, expected, "{number}: {verdict:?}");
         assert!(!stored.in_flight, "{number}");

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
 
 use super::*;
-use crate::services::clock::{Clock, Dice};
+use crate::services::clock::{Clock, Random};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
@@ -29,7 +29,7 @@ impl Clock for Still {
 struct Rig {
     dir: TempDir,
     store: Store,
-    tools: Tools,
+    services: Services,
     put_off: PutOff,
 }
 
@@ -47,15 +47,15 @@ impl Rig {
         crate::names::groups::group_new(&writer, &names)
             .await
             .unwrap();
-        let tools = Tools {
+        let services = Services {
             gateway: GatewayClient::new(dir.path().join("gateway.sock")),
             launcher: LauncherClient::socket(dir.path().join("nobody")),
-            door: crate::names::gate::tests::fresh(&store),
+            gate: crate::names::gate::tests::fresh(&store),
             writer,
             clock: Arc::new(Still),
-            dice: Arc::new(Dice::seeded(1)),
+            random: Arc::new(Random::seeded(1)),
             calendar: Calendar::REAL,
-            slots: crate::check::slots::SlotQueue::unlimited(),
+            slots: crate::check::slot_queue::SlotQueue::unlimited(),
             contact: "".into(),
             peers_every: 1,
             meters: Arc::default(),
@@ -63,7 +63,7 @@ impl Rig {
         Self {
             dir,
             store,
-            tools,
+            services,
             put_off: PutOff::default(),
         }
     }
@@ -76,7 +76,7 @@ impl Rig {
     /// One look while the gateway answers this; the request that it got.
     async fn look(&mut self, answer: &Answer) -> Option<String> {
         let asked = serve_one(&self.dir.path().join("gateway.sock"), answer);
-        look_at_one(&mut self.put_off, &self.tools).await;
+        look_at_one(&mut self.put_off, &self.services).await;
         asked.abort();
         asked.await.ok()
     }
@@ -119,7 +119,7 @@ async fn one_held_group_is_looked_at_at_a_time_and_what_is_found_is_kept() {
 async fn trouble_of_the_domain_is_kept_and_ours_leaves_no_trace() {
     let mut rig = Rig::new(&["one.net"]).await;
     rig.look(&Answer::Offline {}).await;
-    look_at_one(&mut rig.put_off, &rig.tools).await;
+    look_at_one(&mut rig.put_off, &rig.services).await;
     rig.look(&Answer::Refused {
         message: "what?".to_owned(),
     })

@@ -37,7 +37,7 @@ const WINDOW: Duration = Duration::from_secs(3600);
 
 /// What was read in the last hour, and what is being read.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ProofLimit {
     places: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
     /// The oldest first; at most [`HOUR_MAX`].
@@ -67,7 +67,7 @@ pub(super) enum Busy {
     All(Duration),
 }
 
-impl Turns {
+impl ProofLimit {
     pub(super) fn new() -> Self {
         Self {
             places: Arc::new(Semaphore::new(AT_ONCE_MAX)),
@@ -138,34 +138,34 @@ mod tests {
 
     const TAKES: Duration = Duration::from_secs(25);
 
-    fn begin(turns: &Turns, domain: &str, now: Instant) -> Result<(), Busy> {
-        turns.begin(domain, Seen::Alive, now, TAKES).map(drop)
+    fn begin(limit: &ProofLimit, domain: &str, now: Instant) -> Result<(), Busy> {
+        limit.begin(domain, Seen::Alive, now, TAKES).map(drop)
     }
 
     #[test]
     fn a_domain_is_read_once_in_its_time_whoever_asks_and_keeps_nobody_else_waiting() {
-        let (turns, start) = (Turns::new(), Instant::now());
+        let (limit, start) = (ProofLimit::new(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(begin(&turns, "a.example", at(0)), Ok(()));
+        assert_eq!(begin(&limit, "a.example", at(0)), Ok(()));
         let wait = Busy::Domain(Duration::from_secs(59));
-        assert_eq!(begin(&turns, "a.example", at(1)), Err(wait));
-        assert_eq!(begin(&turns, "b.example", at(1)), Ok(()));
+        assert_eq!(begin(&limit, "a.example", at(1)), Err(wait));
+        assert_eq!(begin(&limit, "b.example", at(1)), Ok(()));
         let wait = Busy::Domain(Duration::from_secs(1));
-        assert_eq!(begin(&turns, "a.example", at(59)), Err(wait));
+        assert_eq!(begin(&limit, "a.example", at(59)), Err(wait));
         // Who is refused has not begun anew.
-        assert_eq!(begin(&turns, "a.example", at(60)), Ok(()));
-        assert!(begin(&turns, "a.example", at(61)).is_err());
+        assert_eq!(begin(&limit, "a.example", at(60)), Ok(()));
+        assert!(begin(&limit, "a.example", at(61)).is_err());
     }
 
     #[test]
     fn two_are_read_at_once_and_no_third_waits_for_them() {
-        let (turns, now) = (Turns::new(), Instant::now());
-        let first = turns.begin("a.example", Seen::Alive, now, TAKES).unwrap();
-        let _second = turns.begin("b.example", Seen::Alive, now, TAKES).unwrap();
-        assert_eq!(begin(&turns, "c.example", now), Err(Busy::All(TAKES)));
+        let (limit, now) = (ProofLimit::new(), Instant::now());
+        let first = limit.begin("a.example", Seen::Alive, now, TAKES).unwrap();
+        let _second = limit.begin("b.example", Seen::Alive, now, TAKES).unwrap();
+        assert_eq!(begin(&limit, "c.example", now), Err(Busy::All(TAKES)));
         drop(first);
         assert_eq!(
-            begin(&turns, "c.example", now),
+            begin(&limit, "c.example", now),
             Ok(()),
             "nothing was counted"
         );
@@ -173,12 +173,12 @@ mod tests {
 
     #[test]
     fn made_up_hosts_leave_a_place_and_a_third_of_the_turns_to_hosts_that_were_alive() {
-        let (turns, start) = (Turns::new(), Instant::now());
-        let stranger = |name: &str, now| turns.begin(name, Seen::Never, now, TAKES);
+        let (limit, start) = (ProofLimit::new(), Instant::now());
+        let stranger = |name: &str, now| limit.begin(name, Seen::Never, now, TAKES);
         let held = stranger("a.example", start).unwrap();
         let second = stranger("b.example", start).map(drop);
         assert_eq!(second, Err(Busy::All(TAKES)));
-        assert_eq!(begin(&turns, "c.example", start), Ok(()));
+        assert_eq!(begin(&limit, "c.example", start), Ok(()));
         drop(held);
 
         let half = start + WINDOW / 2;
@@ -189,7 +189,7 @@ mod tests {
         let wait = Busy::All(WINDOW / 2);
         assert_eq!(stranger("x.example", half).map(drop), Err(wait));
         let through = (0..1000)
-            .filter(|number| begin(&turns, &format!("m{number}.example"), half).is_ok())
+            .filter(|number| begin(&limit, &format!("m{number}.example"), half).is_ok())
             .count();
         assert_eq!(through, HOUR_MAX - STRANGERS_HOUR_MAX - 1, "likewise");
         let later = start + WINDOW;
@@ -199,19 +199,19 @@ mod tests {
 
     #[test]
     fn a_million_domains_get_no_further_than_the_limit_in_any_hour() {
-        let (turns, start) = (Turns::new(), Instant::now());
+        let (limit, start) = (ProofLimit::new(), Instant::now());
         let through = |now, round: &str| {
             (0..1000)
-                .filter(|number| begin(&turns, &format!("n{number}.{round}.example"), now).is_ok())
+                .filter(|number| begin(&limit, &format!("n{number}.{round}.example"), now).is_ok())
                 .count()
         };
         let half = WINDOW / 2;
         assert_eq!(through(start, "a"), HOUR_MAX);
         assert_eq!(through(start + half, "b"), 0);
         let wait = Busy::All(half);
-        assert_eq!(begin(&turns, "x.example", start + half), Err(wait));
+        assert_eq!(begin(&limit, "x.example", start + half), Err(wait));
         assert_eq!(through(start + WINDOW, "c"), HOUR_MAX);
         assert_eq!(through(start + WINDOW + half, "d"), 0);
-        assert!(turns.begun.lock().unwrap().len() <= HOUR_MAX);
+        assert!(limit.begun.lock().unwrap().len() <= HOUR_MAX);
     }
 }

@@ -17,13 +17,13 @@ pub(super) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What was counted in the present window. It has at most [`ALL_MAX`] domains.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
+pub(super) struct OptOutLimit {
     began: Option<Instant>,
     all: u32,
     domains: HashMap<String, u32>,
 }
 
-impl Strangers {
+impl OptOutLimit {
     /// Counts one.
     ///
     /// # Errors
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn one_domain_never_takes_the_room_of_all() {
-        let mut strangers = Strangers::default();
+        let mut limit = OptOutLimit::default();
         let now = Instant::now();
         let mut through = |domain: &str| {
             (0..2000)
-                .filter(|_| strangers.admit(domain, now).is_ok())
+                .filter(|_| limit.admit(domain, now).is_ok())
                 .count()
         };
         assert_eq!(through("farm.example"), 20);
@@ -67,16 +67,16 @@ mod tests {
 
     #[test]
     fn a_million_domains_get_no_further_than_the_limit_of_all_and_room_comes_back_after_a_day() {
-        let mut strangers = Strangers::default();
+        let mut limit = OptOutLimit::default();
         let start = Instant::now();
         let mut through = |now| {
             (0..100_000)
-                .filter(|number| strangers.admit(&format!("n{number}.example"), now).is_ok())
+                .filter(|number| limit.admit(&format!("n{number}.example"), now).is_ok())
                 .count()
         };
         assert_eq!(through(start), 1000);
         assert_eq!(through(start + WINDOW - Duration::from_secs(1)), 0);
         assert_eq!(through(start + WINDOW), 1000);
-        assert!(strangers.domains.len() <= 1000);
+        assert!(limit.domains.len() <= 1000);
     }
 }

@@ -1,4 +1,4 @@
-//! The one door: whether a name that is not known yet may enter, whoever brings it.
+//! The one gate: whether a name that is not known yet may enter, whoever brings it.
 //!
 //! In: the name, who brings it, the time. Out: a [`Pass`], and every counter that it takes moved, or a [`Refusal`] and none moved: all or none.
 //!

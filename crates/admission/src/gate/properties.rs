@@ -1,4 +1,4 @@
-//! Properties of the door over any order of names, sources, times, gifts back and restarts.
+//! Properties of the gate over any order of names, sources, times, gifts back and restarts.
 
 use std::collections::HashMap;
 

@@ -84,10 +84,10 @@ impl Daemon {
             Trigger::Scheduled | Trigger::Canary(_) => None,
         };
         let number = start.check;
-        let check = Box::new(Check::new(start, &self.tools, watcher));
-        let tools = self.tools.clone();
+        let check = Box::new(Check::new(start, &self.services, watcher));
+        let services = self.services.clone();
         self.checks.start(number, async move {
-            let ended = check::run(&check, &tools).await;
+            let ended = check::run(&check, &services).await;
             (check, ended)
         });
     }
@@ -119,10 +119,10 @@ impl Daemon {
 
     /// Logs and counts an end, and shows it to the operator who watches the check.
     fn note(&self, check: &Check, ended: &Result<CheckOutcome, Fault>) {
-        let (host, now) = (&check.host, self.tools.now());
+        let (host, now) = (&check.host, self.services.now());
         let duration = now.since(check.began);
         let duration_ms = duration.as_millis();
-        let meters = &self.tools.meters;
+        let meters = &self.services.meters;
         meters.check(ended_as(ended), duration);
         match ended {
             Ok(CheckOutcome::Verdict { verdict, .. }) => {
