@@ -2,7 +2,7 @@
 #![no_main]
 
 use fuzz::{OWN, Trickle, pieces, run};
-use gateway::hello::{HELLO_BYTES_MAX, HelloError, read};
+use gateway::net::client_hello::{HELLO_BYTES_MAX, HelloError, read};
 use libfuzzer_sys::fuzz_target;
 
 /// Handshake records and Encrypted Client Hello (RFC 8446 §5.1, RFC 9849).

@@ -5,6 +5,7 @@
 //! goes with it.
 
 mod directory;
+mod relay;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,11 +21,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::control::{Account, Budget, FailedSide};
-use crate::dial::Dialler;
-use crate::hello;
-use crate::relay::{Broken, Ledger, relay};
-use crate::serve::Shared;
+use self::relay::{Broken, Ledger, relay};
+use crate::net::client_hello;
+use crate::net::dial::Dialler;
+use crate::service::server::Shared;
+use crate::wire::control::{Account, Budget, FailedSide};
 
 use directory::Directory;
 pub(crate) use directory::Root;
@@ -212,7 +213,7 @@ fn from_now(duration: Duration) -> Instant {
 
 /// The life of one connection.
 async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
-    let hello = match hello::read(&mut checker, &way.host).await {
+    let hello = match client_hello::read(&mut checker, &way.host).await {
         Ok(hello) => hello,
         Err(error) => {
             if error.is_refusal() {

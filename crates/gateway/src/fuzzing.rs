@@ -3,9 +3,9 @@
 use protocol::Host;
 use tokio::io::AsyncBufRead;
 
-use crate::control::{Answer, Request};
-use crate::lines::{self, LineError};
-use crate::names_file::{Entry, Names};
+use crate::net::names_file::{Entry, Names};
+use crate::wire::control::{Answer, Request};
+use crate::wire::lines::{self, LineError};
 
 /// The next request of a control connection.
 ///

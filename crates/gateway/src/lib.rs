@@ -13,31 +13,24 @@
 )]
 
 pub mod client;
-pub mod control;
 pub mod settings;
 
-pub mod serve;
+pub mod service;
 
 mod egress;
+
+pub mod net;
+
+pub mod wire;
+
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod lines;
-mod open;
-mod relay;
-mod trouble;
-
-pub mod address;
-pub mod dial;
-pub mod family;
-pub mod hello;
-pub mod names_file;
-pub mod pace;
-pub mod resolve;
-pub mod text;
-mod wildcard;
 
 pub use client::{ClientError, Egress, GatewayClient, Looked, LookedBelow, Opened};
-pub use lines::LineError;
-pub use serve::{GatewayError, serve};
+pub use net::{address, family, pace};
+pub use service::server::{GatewayError, serve, serve_over};
+pub use service::text;
+pub use service::text::{TextName, TextNameError};
 pub use settings::{BudgetLimits, Paces, Settings, SettingsError};
-pub use text::{TextName, TextNameError};
+pub use wire::control;
+pub use wire::lines::LineError;

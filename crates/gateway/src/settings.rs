@@ -37,7 +37,7 @@ pub struct Settings {
     pub paces: Paces,
     /// Lab: divides every pace. Default 1; 0 is refused. Large means no pacing at all.
     pub pace_divisor: u32,
-    /// Lab: addresses come from this file instead of DNS, see [`crate::names_file`]. Default none.
+    /// Lab: addresses come from this file instead of DNS, see [`crate::net::names_file`]. Default none.
     pub names_file: Option<PathBuf>,
     /// Lab: private and loopback addresses may be dialled. Default no.
     pub allow_private: bool,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gateway::family::{Routes, SystemRoutes};
-use gateway::serve::serve_over;
+use gateway::serve_over;
 use gateway::{ClientError, Egress, GatewayClient, GatewayError, Opened, Settings};
 use protocol::egress::Wish;
 use protocol::order::AskPeers;

@@ -5,11 +5,11 @@ use protocol::{CheckOrder, Host};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::control::{Answer, Wish};
-use crate::family::SystemRoutes;
-use crate::open::{Opened, open};
-use crate::serve::{Shared, Wanted, prepare};
+use crate::net::family::SystemRoutes;
+use crate::service::open::{Opened, open};
+use crate::service::server::{Shared, Wanted, prepare};
 use crate::settings::Settings;
+use crate::wire::control::{Answer, Wish};
 
 /// ENOSPC, EIO, EACCES, EROFS, EDQUOT, EMFILE: what Linux may say to any of the calls.
 const TROUBLES: [i32; 6] = [28, 5, 13, 30, 122, 24];

@@ -1,9 +1,9 @@
 use hickory_resolver::proto::rr::rdata::TXT;
 
 use super::*;
-use crate::control::Texts;
-use crate::resolve::text::TextSource;
-use crate::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
+use crate::net::resolve::text::TextSource;
+use crate::service::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
+use crate::wire::control::Texts;
 
 fn txt(strings: &[&[u8]]) -> RData {
     RData::TXT(TXT::from_bytes(strings.to_vec()))
@@ -90,9 +90,9 @@ async fn the_largest_answer_fits_a_control_line() {
     let worst = Texts::Records {
         records: vec!["\u{fffd}".repeat(RECORD_BYTES_MAX); RECORDS_MAX],
     };
-    let line = serde_json::to_vec(&crate::control::Answer::Txt(worst)).unwrap();
+    let line = serde_json::to_vec(&crate::wire::control::Answer::Txt(worst)).unwrap();
     assert!(
-        line.len() < crate::control::CONTROL_LINE_BYTES_MAX,
+        line.len() < crate::wire::control::CONTROL_LINE_BYTES_MAX,
         "{}",
         line.len()
     );

@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use crate::control::Family;
 use crate::settings::Settings;
+use crate::wire::control::Family;
 
 /// A look at the routing table. A trait, so that tests can take a family away.
 pub trait Routes: Debug + Send + Sync {

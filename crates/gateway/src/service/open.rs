@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use protocol::{DeadReason, escaped, limits};
 
-use crate::address::{self, PrivateAddresses};
-use crate::control::{Answer, Deferral, Family};
-use crate::dial::{Dialled, Dialler};
 use crate::egress::{Egress, EgressError, Opening};
-use crate::family;
-use crate::pace::{Late, Pace};
-use crate::resolve::Resolution;
-use crate::serve::{Shared, Wanted};
+use crate::net::address::{self, PrivateAddresses};
+use crate::net::dial::{Dialled, Dialler};
+use crate::net::family;
+use crate::net::pace::{Late, Pace};
+use crate::net::resolve::Resolution;
+use crate::service::server::{Shared, Wanted};
+use crate::wire::control::{Answer, Deferral, Family};
 
 /// When to ask again for a name whose DNS failed: three in a row then span ten minutes, longer than a restart of its servers.
 pub(crate) const DNS_RETRY: Duration = Duration::from_mins(5);

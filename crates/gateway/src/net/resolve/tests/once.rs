@@ -1,5 +1,5 @@
 use super::*;
-use crate::resolve::once::{Once, WORKED_WITHIN};
+use crate::net::resolve::once::{Once, WORKED_WITHIN};
 
 #[tokio::test]
 async fn a_name_that_is_looked_up_once_is_not_remembered_and_its_failures_are_not_counted() {

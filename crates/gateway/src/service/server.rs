@@ -20,17 +20,17 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::{Answer, Deferral, Family, Request, Status, Wish};
 use crate::egress::Root;
-use crate::family::{self, Horizon, Routes, SystemRoutes};
-use crate::lines::{self, LineError};
-use crate::open::{self, Opened};
-use crate::pace::Pace;
-use crate::resolve::{Resolver, ResolverError};
+use crate::net::family::{self, Horizon, Routes, SystemRoutes};
+use crate::net::pace::Pace;
+use crate::net::resolve::{Resolver, ResolverError};
+use crate::service::log_once::Trouble;
+use crate::service::open::{self, Opened};
+use crate::service::text;
+use crate::service::wildcard;
 use crate::settings::{Settings, SettingsError};
-use crate::text;
-use crate::trouble::Trouble;
-use crate::wildcard;
+use crate::wire::control::{Answer, Deferral, Family, Request, Status, Wish};
+use crate::wire::lines::{self, LineError};
 
 /// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
 pub const CONTROL_SPARE: usize = 32;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::control::{Account, Budget, FailedSide};
 use crate::settings::BudgetLimits;
+use crate::wire::control::{Account, Budget, FailedSide};
 
 /// One direction's buffer: a TLS record.
 const BUFFER_BYTES: usize = 16 * 1024;

@@ -11,10 +11,10 @@ use protocol::Host;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::control::{Answer, Deferral};
-use crate::open::{OWN_FAILURE_RETRY, deferred, late};
-use crate::resolve::text::TextSource;
-use crate::serve::Shared;
+use crate::net::resolve::text::TextSource;
+use crate::service::open::{OWN_FAILURE_RETRY, deferred, late};
+use crate::service::server::Shared;
+use crate::wire::control::{Answer, Deferral};
 
 /// A label below which owners publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,10 +13,10 @@ use rustix::io::Errno;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::control::{Deferral, Family};
-use crate::family::Routes;
-use crate::pace::{Charged, Late, Pace};
+use crate::net::family::Routes;
+use crate::net::pace::{Charged, Late, Pace};
 use crate::settings::Settings;
+use crate::wire::control::{Deferral, Family};
 
 /// Addresses dialled for one open: two of each family tell a dead host from an unlucky one.
 pub const DIALS_MAX: usize = 4;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::control::CONTROL_LINE_BYTES_MAX;
+use crate::wire::control::CONTROL_LINE_BYTES_MAX;
 
 /// Why there is no next value.
 #[derive(Debug, Error)]
@@ -82,7 +82,7 @@ pub(crate) async fn gone<R: AsyncBufRead + Unpin>(reader: &mut R) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Request;
+    use crate::wire::control::Request;
 
     async fn first(bytes: &[u8]) -> Result<Request, LineError> {
         read(&mut tokio::io::BufReader::with_capacity(16, bytes)).await

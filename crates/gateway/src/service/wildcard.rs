@@ -13,10 +13,10 @@ use protocol::{Host, HostError};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::Instant;
 
-use crate::control::{Answer, Deferral, Wildcard, WildcardTrouble};
-use crate::open::{OWN_FAILURE_RETRY, deferred, dns_failed, has_no_family, late};
-use crate::resolve::once::Once;
-use crate::serve::Shared;
+use crate::net::resolve::once::Once;
+use crate::service::open::{OWN_FAILURE_RETRY, deferred, dns_failed, has_no_family, late};
+use crate::service::server::Shared;
+use crate::wire::control::{Answer, Deferral, Wildcard, WildcardTrouble};
 
 /// Chance in a made-up label: nobody has a name like this, nor can prepare for it.
 const LABEL_BYTES: usize = 16;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use protocol::egress::PROMISED_WITHIN;
 
-use crate::control::Deferral;
 use crate::settings::Paces;
+use crate::wire::control::Deferral;
 use table::Table;
 
 /// Visits remembered in each table. At 20 dials a second and 10 s of memory some 200 are live; groups grow with opens alone.

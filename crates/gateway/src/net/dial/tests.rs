@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
 use super::*;
-use crate::family::SystemRoutes;
+use crate::net::family::SystemRoutes;
 use crate::settings::Paces;
 
 #[derive(Debug)]

@@ -1,0 +1,4 @@
+//! The control wire: its messages, and the bounds on its lines.
+
+pub mod control;
+pub(crate) mod lines;
