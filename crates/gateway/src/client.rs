@@ -14,11 +14,11 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::service::text::TextName;
 use crate::wire::control::{
     Account, Answer, Deferral, Family, Request, Status, Texts, Wildcard, Wish,
 };
 use crate::wire::lines::{self, LineError};
+use crate::wire::text_name::TextName;
 
 /// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);

@@ -4,18 +4,18 @@
 //! every connection whose hello isn't the host's, and all of them once a budget is used up. Whatever happens to the [`Egress`], its directory
 //! goes with it.
 
-mod directory;
+pub(crate) mod directory;
+pub(crate) mod error;
 mod relay;
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use protocol::{CheckId, CheckOrder, Host, limits};
-use thiserror::Error;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -24,39 +24,17 @@ use tokio_util::sync::CancellationToken;
 use self::relay::{Broken, Ledger, relay};
 use crate::net::client_hello;
 use crate::net::dial::Dialler;
-use crate::service::server::Shared;
+use crate::service::state::Shared;
 use crate::wire::control::{Account, Budget, FailedSide};
 
-use directory::Directory;
-pub(crate) use directory::Root;
+use self::directory::Directory;
+use self::error::EgressError;
 
 /// How often the pinned address's route is looked at.
 const ROUTE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Largest file of further trust roots: some hundred certificates.
 const EXTRA_CA_BYTES_MAX: u64 = 256 * 1024;
-
-/// The egress could not be made: our own failure.
-#[derive(Debug, Error)]
-pub(crate) enum EgressError {
-    /// A check of this id is open already.
-    #[error("a check with this id is open")]
-    Exists,
-    /// The directory, a file in it or the socket could not be made.
-    #[error("the egress directory could not be made")]
-    Io(#[from] io::Error),
-    /// The lab's further trust roots could not be read.
-    #[error("the further trust roots {path} can't be read")]
-    ExtraCa {
-        /// Where they should be.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The order could not be written as JSON.
-    #[error("the order could not be written")]
-    Order(#[source] serde_json::Error),
-}
 
 /// An open way out. Dropping it closes it.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 pub mod client;
 pub mod settings;
 
-pub mod service;
+mod service;
 
 mod egress;
 
@@ -28,9 +28,9 @@ pub mod fuzzing;
 
 pub use client::{ClientError, Egress, GatewayClient, Looked, LookedBelow, Opened};
 pub use net::{address, family, pace};
-pub use service::server::{GatewayError, serve, serve_over};
-pub use service::text;
-pub use service::text::{TextName, TextNameError};
+pub use service::error::GatewayError;
+pub use service::server::{serve, serve_over};
 pub use settings::{BudgetLimits, Paces, Settings, SettingsError};
 pub use wire::control;
 pub use wire::lines::LineError;
+pub use wire::text_name::{TextName, TextNameError};

@@ -1,8 +1,15 @@
-//! Answers requests on the control socket: opens hosts, and looks up texts and wildcards.
+//! The gateway's service: the sockets it listens on, and what is done for each request.
 
-pub mod server;
+pub(crate) mod server;
+
+pub(crate) mod state;
+
+pub(crate) mod open;
+
+pub(crate) mod text;
+
+mod wildcard;
+
+pub(crate) mod error;
 
 mod log_once;
-pub(crate) mod open;
-pub mod text;
-mod wildcard;

@@ -1,4 +1,7 @@
 //! The control wire: its messages, and the bounds on its lines.
 
 pub mod control;
+
+pub mod text_name;
+
 pub(crate) mod lines;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use protocol::CheckId;
 use tokio::net::UnixListener;
 
-use super::EgressError;
+use super::error::EgressError;
 
 /// Mode of a check's directory and of the root: a process that knows a name enters, and none lists.
 /// Every check has the root, so its mode is what keeps checks apart (invariant I1).

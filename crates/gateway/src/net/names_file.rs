@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use protocol::{Host, escaped};
 use thiserror::Error;
 
-use crate::service::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 use crate::wire::control::Texts;
+use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
 /// Largest file: a crowd of 250 000 names takes about 12 MiB.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -1,18 +1,18 @@
-//! What is wrong with this machine, told when it begins and when it is over, and not once a check.
+//! Logs a failure of this machine when it begins and when it is over, instead of once a check.
 //!
-//! In: what failed, or that it went well. Out: whether that is news. Pure: the clock is the caller's.
+//! Pure: takes what failed, or that nothing did, and the time; answers whether that is news.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing may fail before a trouble is over. On a full disk every second check goes well, in the room that the one before it gave back.
+/// How long nothing may fail before a failure is over. On a full disk every second check goes well, in the room that the one before it gave back.
 pub(crate) const QUIET: Duration = Duration::from_mins(1);
 
-/// A trouble that was told, and when it was last seen.
+/// A failure that was logged, and when it was last seen.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble(Option<(String, Instant)>);
+pub(crate) struct LogOnce(Option<(String, Instant)>);
 
-impl Trouble {
-    /// It failed for this reason. Gives whether that was not told yet.
+impl LogOnce {
+    /// It failed for this reason. Returns whether that is not logged yet.
     pub(crate) fn seen(&mut self, reason: &str, now: Instant) -> bool {
         let known = self.0.take().map(|(known, _)| known);
         let is_news = known.as_deref() != Some(reason);
@@ -20,7 +20,7 @@ impl Trouble {
         is_news
     }
 
-    /// It went well. Gives whether a trouble is over by that.
+    /// It went well. Returns whether a failure is over now.
     pub(crate) fn absent(&mut self, now: Instant) -> bool {
         let quiet = |(_, last): &(String, Instant)| now.saturating_duration_since(*last) >= QUIET;
         let is_over = self.0.as_ref().is_some_and(quiet);
@@ -36,22 +36,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trouble_is_told_once_for_every_reason_and_once_when_it_is_over() {
+    fn a_failure_is_logged_once_for_every_reason_and_once_when_it_is_over() {
         let begin = Instant::now();
-        let mut trouble = Trouble::default();
-        assert!(!trouble.absent(begin), "there was none");
-        assert!(trouble.seen("full", begin));
+        let mut log = LogOnce::default();
+        assert!(!log.absent(begin), "there was none");
+        assert!(log.seen("full", begin));
         for second in 1..600 {
             let now = begin + Duration::from_secs(second);
             // Every second one goes well.
-            assert!(!trouble.absent(now));
-            assert!(!trouble.seen("full", now));
+            assert!(!log.absent(now));
+            assert!(!log.seen("full", now));
         }
         let now = begin + Duration::from_secs(600);
-        assert!(trouble.seen("read-only", now), "another reason");
-        assert!(!trouble.absent(now + QUIET - Duration::from_secs(1)));
-        assert!(trouble.absent(now + QUIET));
-        assert!(!trouble.absent(now + QUIET), "told already");
-        assert!(trouble.seen("read-only", now + QUIET), "it is back");
+        assert!(log.seen("read-only", now), "another reason");
+        assert!(!log.absent(now + QUIET - Duration::from_secs(1)));
+        assert!(log.absent(now + QUIET));
+        assert!(!log.absent(now + QUIET), "logged already");
+        assert!(log.seen("read-only", now + QUIET), "it is back");
     }
 }

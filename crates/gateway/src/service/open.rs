@@ -7,16 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use protocol::{DeadReason, escaped, limits};
+use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped, limits};
 
-use crate::egress::{Egress, EgressError, Opening};
+use crate::egress::error::EgressError;
+use crate::egress::{Egress, Opening};
 use crate::net::address::{self, PrivateAddresses};
 use crate::net::dial::{Dialled, Dialler};
 use crate::net::family;
 use crate::net::pace::{Late, Pace};
 use crate::net::resolve::Resolution;
-use crate::service::server::{Shared, Wanted};
-use crate::wire::control::{Answer, Deferral, Family};
+use crate::service::state::Shared;
+use crate::wire::control::{Answer, Deferral, Family, Wish};
 
 /// When to ask again for a name whose DNS failed: three in a row then span ten minutes, longer than a restart of its servers.
 pub(crate) const DNS_RETRY: Duration = Duration::from_mins(5);
@@ -32,6 +33,16 @@ const GROUP_BYTES_MAX: usize = 253;
 
 /// Bytes of a detail before the mark of a cut: with it the wire's 200.
 const DETAIL_BYTES_MAX: usize = limits::TEXT_BYTES_MAX - '…'.len_utf8();
+
+/// An `open` request's fields.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) check: CheckId,
+    pub(crate) host: Host,
+    pub(crate) group: String,
+    pub(crate) order: CheckOrder,
+    pub(crate) wish: Wish,
+}
 
 /// What came of an `open`.
 #[derive(Debug)]

@@ -1,48 +1,42 @@
-//! The gateway's door: the control socket, and what becomes of each connection to it.
+//! Serves the control socket, and the socket on which only texts are answered.
 //!
-//! In: the settings and a token that ends it. Out: nothing but egress sockets. Refused: settings that can't be used, a second gateway on the
-//! same socket, connections beyond [`CONTROL_SPARE`] more than may be open, requests out of order.
+//! A connection carries one request; one that opens a host stays until its `close`. Rejects settings that can't be used, a second gateway on the
+//! same socket, and requests out of order. Connections beyond [`CONTROL_SPARE`] more than may be open wait.
 
 use std::fs::Permissions;
-use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use protocol::{CheckId, CheckOrder, Host};
-use thiserror::Error;
 use tokio::io::BufReader;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::egress::Root;
-use crate::net::family::{self, Horizon, Routes, SystemRoutes};
-use crate::net::pace::Pace;
-use crate::net::resolve::{Resolver, ResolverError};
-use crate::service::log_once::Trouble;
-use crate::service::open::{self, Opened};
+use crate::net::family::{Routes, SystemRoutes};
+use crate::service::error::GatewayError;
+use crate::service::open::{self, Opened, Wanted};
+use crate::service::state::Shared;
 use crate::service::text;
 use crate::service::wildcard;
-use crate::settings::{Settings, SettingsError};
-use crate::wire::control::{Answer, Deferral, Family, Request, Status, Wish};
+use crate::settings::Settings;
+use crate::wire::control::{Answer, Deferral, Request};
 use crate::wire::lines::{self, LineError};
 
 /// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
-pub const CONTROL_SPARE: usize = 32;
+const CONTROL_SPARE: usize = 32;
 
 /// Connections to the socket for texts: as many requests as the intake serves at once.
-pub const TEXT_CONNECTIONS_MAX: usize = 64;
+const TEXT_CONNECTIONS_MAX: usize = 64;
 
 /// From the connection to its first whole line. The orchestrator is on this machine and speaks first.
-pub const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
+const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long after the time budget's end an account still waits to be asked for.
-pub const CLOSE_GRACE: Duration = Duration::from_secs(60);
+const CLOSE_GRACE: Duration = Duration::from_secs(60);
 
 /// An answer that nobody reads for this long ends the connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
@@ -55,107 +49,6 @@ const FULL_RETRY: Duration = Duration::from_secs(2);
 
 /// Pause after a failed accept, so that a lack of descriptors doesn't burn the processor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// The gateway can't begin, or can't go on.
-#[derive(Debug, Error)]
-pub enum GatewayError {
-    /// A setting can't be used.
-    #[error("a setting can't be used")]
-    Settings(#[from] SettingsError),
-    /// There is no resolver.
-    #[error("no names can be resolved")]
-    Resolver(#[from] ResolverError),
-    /// The egress root is missing or not ours.
-    #[error(
-        "the egress directory {path} can't be used: it must be there and belong to the gateway's user"
-    )]
-    EgressRoot {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The control socket can't be bound.
-    #[error("the control socket {path} can't be bound")]
-    ControlSocket {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Another gateway answers at the control socket.
-    #[error("another gateway answers at {0}")]
-    AlreadyRunning(PathBuf),
-}
-
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
-    pub(crate) resolver: Resolver,
-    pub(crate) pace: Mutex<Pace>,
-    pub(crate) routes: Box<dyn Routes>,
-    pub(crate) egresses: Arc<Root>,
-    pub(crate) dials_total: AtomicU64,
-    opens_total: AtomicU64,
-    places: Arc<Semaphore>,
-    /// The families that had a route when last looked at, so that a change is told once.
-    families: Mutex<Vec<Family>>,
-    /// Why no egress can be made.
-    no_egress: Mutex<Trouble>,
-}
-
-impl Shared {
-    pub(crate) fn horizon(&self) -> Horizon {
-        Horizon::of(&self.settings)
-    }
-
-    /// Tells when a family came or went: one line, and not one a host.
-    pub(crate) fn tell_of(&self, families: &[Family]) {
-        let mut known = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        for family in [Family::V4, Family::V6] {
-            match (known.contains(&family), families.contains(&family)) {
-                (true, false) => tracing::warn!(
-                    ?family,
-                    "this address family has no route any more; hosts without another are put off, and nothing is counted"
-                ),
-                (false, true) => tracing::info!(?family, "this address family has a route again"),
-                (true, true) | (false, false) => {}
-            }
-        }
-        families.clone_into(&mut known);
-    }
-
-    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can be made again.
-    pub(crate) fn tell_of_egress(&self, failure: Option<&str>) {
-        let now = tokio::time::Instant::now().into_std();
-        let mut told = self
-            .no_egress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            Some(reason) if told.seen(reason, now) => {
-                tracing::error!(reason, "no check can be given its way out");
-            }
-            None if told.absent(now) => {
-                tracing::info!("checks are given their way out again");
-            }
-            Some(_) | None => {}
-        }
-    }
-
-    fn status(&self) -> Status {
-        let free = u32::try_from(self.places.available_permits()).unwrap_or(u32::MAX);
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            families: family::families(self.routes.as_ref(), self.horizon()),
-            open: self.settings.open_max.saturating_sub(free),
-            opens_total: self.opens_total.load(Ordering::Relaxed),
-            dials_total: self.dials_total.load(Ordering::Relaxed),
-            lab: self.settings.is_lab(),
-        }
-    }
-}
 
 /// Serves until `shutdown`: every egress is closed and its directory removed before this returns.
 ///
@@ -175,7 +68,7 @@ pub async fn serve_over(
     shutdown: CancellationToken,
 ) -> Result<(), GatewayError> {
     settings.validate()?;
-    shout(&settings);
+    warn_lab_mode(&settings);
     let path = settings.control_socket.clone();
     // First of all: what a former life left behind may only be swept by the one gateway that serves.
     let listener = bind(&path).await?;
@@ -183,7 +76,7 @@ pub async fn serve_over(
         Some(path) => Some(bind(path).await?),
         None => None,
     };
-    let shared = Arc::new(prepare(settings, routes)?);
+    let shared = Arc::new(Shared::prepare(settings, routes)?);
     tracing::info!(socket = %path.display(), "gateway serves");
     let connections_max = usize::try_from(shared.settings.open_max)
         .unwrap_or(usize::MAX)
@@ -253,39 +146,8 @@ async fn accept(
     connections.shutdown().await;
 }
 
-pub(crate) fn prepare(settings: Settings, routes: Box<dyn Routes>) -> Result<Shared, GatewayError> {
-    let egresses = Root::new(&settings.egress_root);
-    let swept = egresses
-        .sweep()
-        .map_err(|source| GatewayError::EgressRoot {
-            path: settings.egress_root.clone(),
-            source,
-        })?;
-    if swept > 0 {
-        tracing::warn!(
-            directories = swept,
-            "left-over egress directories were removed"
-        );
-    }
-    let horizon = Horizon::of(&settings);
-    Ok(Shared {
-        families: Mutex::new(family::families(routes.as_ref(), horizon)),
-        no_egress: Mutex::default(),
-        resolver: Resolver::new(&settings)?,
-        pace: Mutex::new(Pace::new(settings.paces, settings.pace_divisor)),
-        routes,
-        egresses,
-        dials_total: AtomicU64::new(0),
-        opens_total: AtomicU64::new(0),
-        places: Arc::new(Semaphore::new(
-            usize::try_from(settings.open_max).unwrap_or(Semaphore::MAX_PERMITS),
-        )),
-        settings,
-    })
-}
-
 /// Each lab setting by itself, loudly: none of them belongs into a census of the real Fediverse.
-fn shout(settings: &Settings) {
+fn warn_lab_mode(settings: &Settings) {
     if let Some(path) = &settings.names_file {
         tracing::warn!(path = %path.display(), "LAB: ADDRESSES COME FROM A FILE, NOT FROM DNS");
     }
@@ -401,16 +263,6 @@ async fn answer_first(
     }
 }
 
-/// An `open` request's fields.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    pub(crate) check: CheckId,
-    pub(crate) host: Host,
-    pub(crate) group: String,
-    pub(crate) order: CheckOrder,
-    pub(crate) wish: Wish,
-}
-
 /// Opens, answers, and holds the egress until it is closed or the orchestrator is gone.
 async fn hold_open(
     shared: &Arc<Shared>,
@@ -419,7 +271,7 @@ async fn hold_open(
     writer: &mut OwnedWriteHalf,
 ) -> Result<(), LineError> {
     shared.opens_total.fetch_add(1, Ordering::Relaxed);
-    let Ok(_place) = Arc::clone(&shared.places).try_acquire_owned() else {
+    let Ok(_slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
         let full = open::deferred(Deferral::Full, FULL_RETRY);
         return say(writer, &full).await;
     };

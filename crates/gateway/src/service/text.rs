@@ -1,129 +1,15 @@
-//! Texts: the TXT records by which owners speak to the census.
+//! Looks up the TXT records by which owners speak to the census.
 //!
-//! In: a name below one of the labels that the census knows, and the registered domain that it lies in. Out: what DNS says of its TXT records,
-//! bounded in number and bytes, remembered for as long as DNS allows; nothing in them is looked at here. Refused: all other names, so that nobody
-//! can use this to read DNS at large; whatever is out of turn.
+//! Takes a [`TextName`] and the registered domain that it lies in. Answers with what DNS says, bounded in number and bytes, remembered for
+//! as long as DNS allows; nothing in the records is looked at here. Look-ups that are out of turn are deferred.
 
-use std::fmt;
 use std::sync::PoisonError;
-
-use protocol::Host;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::net::resolve::text::TextSource;
 use crate::service::open::{OWN_FAILURE_RETRY, deferred, late};
-use crate::service::server::Shared;
+use crate::service::state::Shared;
 use crate::wire::control::{Answer, Deferral};
-
-/// A label below which owners publish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Label {
-    /// The census's own.
-    Own,
-    /// Sigsum's.
-    Sigsum,
-    /// Sigsum's former one.
-    SigsumOld,
-}
-
-impl Label {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Own, Self::Sigsum, Self::SigsumOld];
-
-    /// As it stands in a name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Own => "_fedicensus",
-            Self::Sigsum => "_sigsum_v1",
-            Self::SigsumOld => "_sigsum_v0",
-        }
-    }
-}
-
-/// Records kept of an answer: ten are tried, and whoever publishes more should be told so.
-pub const RECORDS_MAX: usize = 16;
-
-/// Bytes kept of a record: a key has 64, a wish less. What is longer is neither, and stays so when it is cut.
-pub const RECORD_BYTES_MAX: usize = 128;
-
-/// Longest name in DNS, in bytes, without the trailing dot (RFC 1035 §2.3.4).
-const NAME_BYTES_MAX: usize = 253;
-
-/// A name whose TXT records may be asked for: a [`Label`] before a host name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TextName {
-    label: Label,
-    domain: Host,
-}
-
-/// Why texts of a name are not asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum TextNameError {
-    /// Its first label is no [`Label`].
-    #[error("its first label is not one that owners publish below")]
-    Label,
-    /// What follows the label is no host name.
-    #[error("what follows its first label is no host name")]
-    Domain,
-    /// It is over 253 bytes.
-    #[error("it is longer than 253 bytes")]
-    TooLong,
-}
-
-impl TextName {
-    /// Reads a whole name.
-    ///
-    /// # Errors
-    /// Why it is not asked for.
-    pub fn parse(text: &str) -> Result<Self, TextNameError> {
-        let (first, rest) = text.split_once('.').ok_or(TextNameError::Label)?;
-        let label = Label::ALL
-            .into_iter()
-            .find(|label| label.as_str() == first)
-            .ok_or(TextNameError::Label)?;
-        let domain = Host::parse(rest).map_err(|_no_host| TextNameError::Domain)?;
-        let bytes = label
-            .as_str()
-            .len()
-            .saturating_add(1)
-            .saturating_add(domain.as_str().len());
-        if bytes > NAME_BYTES_MAX {
-            return Err(TextNameError::TooLong);
-        }
-        Ok(Self { label, domain })
-    }
-
-    /// The label.
-    pub fn label(&self) -> Label {
-        self.label
-    }
-
-    /// Whose name it is.
-    pub fn domain(&self) -> &Host {
-        &self.domain
-    }
-}
-
-impl fmt::Display for TextName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.label.as_str(), self.domain)
-    }
-}
-
-impl TryFrom<String> for TextName {
-    type Error = TextNameError;
-    fn try_from(text: String) -> Result<Self, TextNameError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<TextName> for String {
-    fn from(name: TextName) -> Self {
-        name.to_string()
-    }
-}
+use crate::wire::text_name::TextName;
 
 /// Answers a request for texts: from memory, or in its turn from DNS.
 pub(crate) async fn look_up(shared: &Shared, name: &TextName, group: &str) -> Answer {
@@ -149,43 +35,5 @@ pub(crate) async fn look_up(shared: &Shared, name: &TextName, group: &str) -> An
         TextSource::Answered(texts) => Answer::Txt(texts),
         TextSource::Offline => Answer::Offline {},
         TextSource::OwnFailure => deferred(Deferral::Dns, OWN_FAILURE_RETRY),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_owners_publish_nothing_below_are_never_asked_for() {
-        let check = |text: &str, expect: Result<&str, TextNameError>| {
-            assert_eq!(
-                TextName::parse(text).map(|name| name.to_string()),
-                expect.map(str::to_owned),
-                "{text:?}"
-            );
-        };
-        check("_fedicensus.a.example", Ok("_fedicensus.a.example"));
-        check("_sigsum_v0.A.example.", Ok("_sigsum_v0.a.example"));
-        check(
-            "_sigsum_v1.bücher.example",
-            Ok("_sigsum_v1.xn--bcher-kva.example"),
-        );
-        check("a.example", Err(TextNameError::Label));
-        check("_dmarc.a.example", Err(TextNameError::Label));
-        check("_FEDICENSUS.a.example", Err(TextNameError::Label));
-        check("_fedicensus", Err(TextNameError::Label));
-        check("_fedicensus.localhost", Err(TextNameError::Domain));
-        check(
-            "_fedicensus._fedicensus.a.example",
-            Err(TextNameError::Domain),
-        );
-        check("_fedicensus.192.0.2.1", Err(TextNameError::Domain));
-        let long = format!(
-            "_fedicensus.{0}.{0}.{0}.{1}.example",
-            "a".repeat(63),
-            "b".repeat(45)
-        );
-        check(&long, Err(TextNameError::TooLong));
     }
 }

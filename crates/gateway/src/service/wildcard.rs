@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::net::resolve::once::Once;
 use crate::service::open::{OWN_FAILURE_RETRY, deferred, dns_failed, has_no_family, late};
-use crate::service::server::Shared;
+use crate::service::state::Shared;
 use crate::wire::control::{Answer, Deferral, Wildcard, WildcardTrouble};
 
 /// Chance in a made-up label: nobody has a name like this, nor can prepare for it.

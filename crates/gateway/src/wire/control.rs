@@ -10,7 +10,7 @@ pub(crate) use protocol::egress::{Account, Budget, Deferral, FailedSide, Family,
 use protocol::{CheckId, CheckOrder, DeadReason, Host};
 use serde::{Deserialize, Serialize};
 
-use crate::service::text::TextName;
+use crate::wire::text_name::TextName;
 
 /// Longest control line: the longest request holds a host, a group and a contact.
 pub const CONTROL_LINE_BYTES_MAX: usize = 8 * 1024;
@@ -108,7 +108,7 @@ pub enum Answer {
 pub enum Texts {
     /// There are some.
     Records {
-        /// In the order in which they were received; at most [`crate::service::text::RECORDS_MAX`], each at most [`crate::service::text::RECORD_BYTES_MAX`] long, its
+        /// In the order in which they were received; at most [`crate::wire::text_name::RECORDS_MAX`], each at most [`crate::wire::text_name::RECORD_BYTES_MAX`] long, its
         /// strings joined. Each byte that is not printable ASCII is U+FFFD here, so that the record is no key and no wish.
         records: Vec<String>,
     },

@@ -6,8 +6,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::net::family::SystemRoutes;
-use crate::service::open::{Opened, open};
-use crate::service::server::{Shared, Wanted, prepare};
+use crate::service::open::{Opened, Wanted, open};
+use crate::service::state::Shared;
 use crate::settings::Settings;
 use crate::wire::control::{Answer, Wish};
 
@@ -126,7 +126,7 @@ impl Bench {
             ..Settings::default()
         };
         let disk = FailingDisk::new();
-        let mut shared = prepare(settings, Box::new(SystemRoutes)).unwrap();
+        let mut shared = Shared::prepare(settings, Box::new(SystemRoutes)).unwrap();
         shared.egresses = Root::over(&root, Box::new(disk.clone()));
         Self {
             shared: Arc::new(shared),

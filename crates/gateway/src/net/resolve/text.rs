@@ -13,8 +13,8 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
 use super::{Answer, NEGATIVE_TTL_MAX, Resolver, Source, TTL_MAX, TTL_MIN, error_text, judge, now};
-use crate::service::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 use crate::wire::control::Texts;
+use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
 /// Names remembered with their texts: at most 8 MiB, for more owners than speak up in an hour.
 pub const CACHE_TEXTS_MAX: usize = 4096;

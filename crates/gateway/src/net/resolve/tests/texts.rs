@@ -2,8 +2,8 @@ use hickory_resolver::proto::rr::rdata::TXT;
 
 use super::*;
 use crate::net::resolve::text::TextSource;
-use crate::service::text::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 use crate::wire::control::Texts;
+use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
 fn txt(strings: &[&[u8]]) -> RData {
     RData::TXT(TXT::from_bytes(strings.to_vec()))

@@ -1,0 +1,41 @@
+//! Why the gateway can't start.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::net::resolve::ResolverError;
+use crate::settings::SettingsError;
+
+/// The gateway can't begin, or can't go on.
+#[derive(Debug, Error)]
+pub enum GatewayError {
+    /// A setting can't be used.
+    #[error("a setting can't be used")]
+    Settings(#[from] SettingsError),
+    /// There is no resolver.
+    #[error("no names can be resolved")]
+    Resolver(#[from] ResolverError),
+    /// The egress root is missing or not ours.
+    #[error(
+        "the egress directory {path} can't be used: it must be there and belong to the gateway's user"
+    )]
+    EgressRoot {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The control socket can't be bound.
+    #[error("the control socket {path} can't be bound")]
+    ControlSocket {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another gateway answers at the control socket.
+    #[error("another gateway answers at {0}")]
+    AlreadyRunning(PathBuf),
+}

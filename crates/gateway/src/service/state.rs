@@ -1,0 +1,124 @@
+//! The state that all connections to the gateway share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use crate::egress::directory::Root;
+use crate::net::family::{self, Horizon, Routes};
+use crate::net::pace::Pace;
+use crate::net::resolve::Resolver;
+use crate::service::error::GatewayError;
+use crate::service::log_once::LogOnce;
+use crate::settings::Settings;
+use crate::wire::control::{Family, Status};
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) resolver: Resolver,
+    pub(crate) pace: Mutex<Pace>,
+    pub(crate) routes: Box<dyn Routes>,
+    pub(crate) egresses: Arc<Root>,
+    pub(crate) dials_total: AtomicU64,
+    pub(crate) opens_total: AtomicU64,
+    /// A permit for each check that is open.
+    pub(crate) slots: Arc<Semaphore>,
+    /// The families that had a route when last looked at, so that a change is told once.
+    families: Mutex<Vec<Family>>,
+    /// Why no egress can be made.
+    no_egress: Mutex<LogOnce>,
+}
+
+impl Shared {
+    /// Opens the egress volume and the resolver. Removes the egress directories that a former process
+    /// left, so only the one gateway that serves may call it.
+    ///
+    /// # Errors
+    /// When the volume or the resolver can't be used.
+    pub(crate) fn prepare(
+        settings: Settings,
+        routes: Box<dyn Routes>,
+    ) -> Result<Self, GatewayError> {
+        let egresses = Root::new(&settings.egress_root);
+        let swept = egresses
+            .sweep()
+            .map_err(|source| GatewayError::EgressRoot {
+                path: settings.egress_root.clone(),
+                source,
+            })?;
+        if swept > 0 {
+            tracing::warn!(
+                directories = swept,
+                "left-over egress directories were removed"
+            );
+        }
+        let horizon = Horizon::of(&settings);
+        Ok(Self {
+            families: Mutex::new(family::families(routes.as_ref(), horizon)),
+            no_egress: Mutex::default(),
+            resolver: Resolver::new(&settings)?,
+            pace: Mutex::new(Pace::new(settings.paces, settings.pace_divisor)),
+            routes,
+            egresses,
+            dials_total: AtomicU64::new(0),
+            opens_total: AtomicU64::new(0),
+            slots: Arc::new(Semaphore::new(
+                usize::try_from(settings.open_max).unwrap_or(Semaphore::MAX_PERMITS),
+            )),
+            settings,
+        })
+    }
+
+    pub(crate) fn horizon(&self) -> Horizon {
+        Horizon::of(&self.settings)
+    }
+
+    /// Tells when a family came or went: one line, and not one a host.
+    pub(crate) fn tell_of(&self, families: &[Family]) {
+        let mut known = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        for family in [Family::V4, Family::V6] {
+            match (known.contains(&family), families.contains(&family)) {
+                (true, false) => tracing::warn!(
+                    ?family,
+                    "this address family has no route any more; hosts without another are put off, and nothing is counted"
+                ),
+                (false, true) => tracing::info!(?family, "this address family has a route again"),
+                (true, true) | (false, false) => {}
+            }
+        }
+        families.clone_into(&mut known);
+    }
+
+    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can be made again.
+    pub(crate) fn tell_of_egress(&self, failure: Option<&str>) {
+        let now = tokio::time::Instant::now().into_std();
+        let mut told = self
+            .no_egress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(reason) if told.seen(reason, now) => {
+                tracing::error!(reason, "no check can be given its way out");
+            }
+            None if told.absent(now) => {
+                tracing::info!("checks are given their way out again");
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let free = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            families: family::families(self.routes.as_ref(), self.horizon()),
+            open: self.settings.open_max.saturating_sub(free),
+            opens_total: self.opens_total.load(Ordering::Relaxed),
+            dials_total: self.dials_total.load(Ordering::Relaxed),
+            lab: self.settings.is_lab(),
+        }
+    }
+}
