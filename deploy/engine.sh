@@ -171,7 +171,7 @@ lab_instance() {
 # find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
 find_profile() {
     if [[ $ENGINE_IS == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
-        FEDICENSUS_SECCOMP_PATH=$(cd "$1/../crates/launcher/src" && pwd)/seccomp.json
+        FEDICENSUS_SECCOMP_PATH=$(cd "$1/../crates/launcher/src/container" && pwd)/seccomp.json
         export FEDICENSUS_SECCOMP_PATH
     fi
 }

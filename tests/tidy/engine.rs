@@ -166,7 +166,7 @@ fn podman_is_taken_with_either_tool() {
     .check(&[
         "engine: podman 5.4.2; compose tool: podman-compose\n",
         "SOCKET=SOCKET HOST= HEALTHCHECK=NONE BUILDKIT=0",
-        "PROFILE=ROOT/crates/launcher/src/seccomp.json",
+        "PROFILE=ROOT/crates/launcher/src/container/seccomp.json",
     ]);
     // Docker's tool reaches it by its API.
     let either = Stage::new(&[("podman", PODMAN), ("docker-compose", ANY)]).served();
@@ -287,6 +287,6 @@ fn podman_behind_dockers_program_is_known_for_podman() {
         .check(&[
             "engine: docker 5.4.2 (it is podman that answers); compose tool: docker-compose at unix://SOCKET",
             "ENGINE=docker ENGINE_IS=podman",
-            "BUILDKIT=0 PROFILE=ROOT/crates/launcher/src/seccomp.json",
+            "BUILDKIT=0 PROFILE=ROOT/crates/launcher/src/container/seccomp.json",
         ]);
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::step::{output, passes, say};
 
 /// The profile, whose groups carry their reasons.
-const PROFILE: &str = "crates/launcher/src/seccomp.json";
+const PROFILE: &str = "crates/launcher/src/container/seccomp.json";
 
 /// Groups of calls that only others make: their reasons begin so, and nobody wonders that the checker does not.
 const OF_OTHERS: [&str; 3] = ["probe", "runtime", "rare"];

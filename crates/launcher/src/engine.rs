@@ -1,8 +1,16 @@
 //! The container engine as the launcher needs it, and nothing more.
 //!
-//! In: a [`Spec`]. Out: a container that runs, its bytes and its exit code. [`crate::bollard_engine`] speaks to Docker and Podman; the lab and
+//! In: a [`Spec`]. Out: a container that runs, its bytes and its exit code. [`crate::engine::bollard`] speaks to Docker and Podman; the lab and
 //! the tests bring implementations of their own, which therefore need no engine. Every call is given its time-out by the launcher, so an
 //! implementation may take as long as it likes, but dropping a call's future must not block.
+
+pub mod bollard;
+
+mod attach;
+pub(crate) mod transport;
+
+pub(crate) mod docker;
+pub(crate) mod podman;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +22,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use thiserror::Error;
 
-use crate::spec::Spec;
+use crate::container::spec::Spec;
 
 /// What a container prints, in order within each stream; ends when it has closed both.
 pub type Output = Pin<Box<dyn Stream<Item = Result<Chunk, EngineError>> + Send>>;

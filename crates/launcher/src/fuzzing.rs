@@ -4,9 +4,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::client::Container;
-use crate::door::request_line;
 use crate::engine::Chunk;
-use crate::frames::FrameWriter;
+use crate::service::server::request_line;
+use crate::wire::frames::FrameWriter;
 use crate::wire::{FrameKind, LaunchFault, Request};
 
 /// The request of a connection to the door, if it is one.

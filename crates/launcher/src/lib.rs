@@ -9,41 +9,25 @@
     clippy::wildcard_enum_match_arm
 )]
 
-pub mod wire;
-
+pub mod client;
 pub mod settings;
-
-pub mod spec;
-
-pub mod seccomp;
+pub mod wire;
 
 pub mod engine;
 
-pub mod bollard_engine;
+pub mod container;
 
-mod attach;
-mod docker;
-mod podman;
-mod transport;
+mod service;
 
-mod frames;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod keeper;
-mod probe;
-mod reap;
-mod run;
-mod table;
-
-pub mod door;
-
-pub mod client;
 
 #[cfg(test)]
 mod tests;
 
-pub use bollard_engine::BollardEngine;
 pub use client::{ClientError, Container, Frame, LauncherClient};
-pub use door::{Launcher, LauncherError, serve};
+pub use container::{seccomp, spec};
+pub use engine::bollard::BollardEngine;
 pub use engine::{Engine, EngineError};
+pub use service::server::{Launcher, LauncherError, serve};
 pub use settings::{EgressSource, Settings};

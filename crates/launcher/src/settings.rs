@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use protocol::limits;
 
-use crate::spec::Confinement;
+use crate::container::spec::Confinement;
 
 /// The launcher's settings.
 #[derive(Debug, Clone)]
@@ -87,6 +87,6 @@ impl Settings {
             .saturating_mul(3)
             .saturating_add(self.life_max())
             .saturating_add(self.call_timeout.saturating_mul(3))
-            .saturating_add(crate::door::STARTING_WAIT_MAX)
+            .saturating_add(crate::service::server::STARTING_WAIT_MAX)
     }
 }

@@ -4,6 +4,8 @@
 //! frames (one byte of [`FrameKind`], four bytes of length, big-endian, then the payload, at most [`FRAME_BYTES_MAX`]) which ends with an `End`
 //! or a `Fault` frame; all other requests get one line of JSON. A launch whose connection ends is killed: a container never outlives its reader.
 
+pub(crate) mod frames;
+
 pub(crate) use protocol::container::{End, FaultKind, Killed, LaunchFault};
 use protocol::{CheckId, Host};
 use serde::{Deserialize, Serialize};

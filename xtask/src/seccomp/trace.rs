@@ -126,7 +126,7 @@ mod tests {
     fn profile() -> Value {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../crates/launcher/src/seccomp.json"
+            "/../crates/launcher/src/container/seccomp.json"
         );
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     }

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::watch;
 
+use crate::container::seccomp::MARK;
+use crate::container::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
 use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
-use crate::seccomp::MARK;
-use crate::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
 
 /// What a check's container does. The probe's always prints [`FakeEngine::set_report`] and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

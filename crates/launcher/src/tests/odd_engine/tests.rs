@@ -1,9 +1,9 @@
 use super::*;
-use crate::bollard_engine::BollardEngine;
 use crate::client::{Frame, LauncherClient};
-use crate::door::Launcher;
+use crate::engine::bollard::BollardEngine;
+use crate::engine::transport::{ANSWER_BYTES_MAX, LIST_BYTES_MAX};
+use crate::service::server::Launcher;
 use crate::settings::Settings;
-use crate::transport::{ANSWER_BYTES_MAX, LIST_BYTES_MAX};
 use crate::wire::{End, FaultKind, Killed, LaunchFault, Status};
 use protocol::{CheckId, Host};
 use tokio::time::Instant;

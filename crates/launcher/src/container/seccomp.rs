@@ -12,7 +12,7 @@
 
 use serde_json::Value;
 
-use crate::spec::SeccompProfile;
+use crate::container::spec::SeccompProfile;
 
 /// The profile with its reasons, for people and for Podman's file.
 pub const PROFILE: &str = include_str!("seccomp.json");

@@ -13,8 +13,8 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
 use crate::engine::{Chunk, ContainerId, EngineError, Output};
-use crate::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
 
 /// Taken from the connection at once: what Docker puts into a frame at most.
 const READ_BYTES: usize = 32 * 1024;

@@ -10,10 +10,10 @@ use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::container::spec::Spec;
 use crate::engine::{ContainerId, Engine, EngineError, Output, bounded};
-use crate::frames::{FrameWriter, ReaderGone};
 use crate::settings::Settings;
-use crate::spec::Spec;
+use crate::wire::frames::{FrameWriter, ReaderGone};
 use crate::wire::{End, FaultKind, Killed, LaunchFault};
 
 /// The exit code of a process that SIGKILL ended: 128 + 9. Where we didn't send it, the kernel did, for the memory.

@@ -9,14 +9,14 @@ use std::time::Duration;
 use protocol::{CheckId, ProbeReport, escaped};
 
 use crate::client::{Container, Frame};
-use crate::door::Shared;
+use crate::container::run::{Outcome, Signals, ending, fault, image_missing, run};
+use crate::container::spec::Spec;
 use crate::engine::{Engine, EngineKind, Identity, bounded};
-use crate::frames::FrameWriter;
-use crate::probe::{advice, control_groups_advice, judge};
-use crate::reap::{Reaper, Sweep};
-use crate::run::{Outcome, Signals, ending, fault, image_missing, run};
+use crate::service::probe::{advice, control_groups_advice, judge};
+use crate::service::reaper::{Reaper, Sweep};
+use crate::service::server::Shared;
 use crate::settings::{EgressSource, Settings};
-use crate::spec::Spec;
+use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, LaunchFault};
 
 /// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
@@ -362,8 +362,8 @@ async fn printed(mut container: Container) -> Printed {
 mod tests {
     use super::*;
     use crate::client::LauncherClient;
-    use crate::door::Launcher;
-    use crate::spec::SeccompProfile;
+    use crate::container::spec::SeccompProfile;
+    use crate::service::server::Launcher;
     use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
     use protocol::Host;
     use protocol::probe::CALLS_TRIED;

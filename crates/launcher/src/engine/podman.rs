@@ -2,7 +2,7 @@
 
 use bollard::models::{HealthConfig, ResourcesUlimits, SystemVersion};
 
-use crate::spec::{Confinement, SeccompProfile, ulimit};
+use crate::container::spec::{Confinement, SeccompProfile, ulimit};
 
 /// What Podman calls itself as the first component of its version. Docker's is "Engine".
 const COMPONENT: &str = "Podman Engine";

@@ -198,7 +198,9 @@ fn docker_gets_the_same_without_the_reasons() {
 
 #[test]
 fn a_check_is_held_by_our_profile_unless_told_otherwise() {
-    let ours = crate::spec::Confinement::default().seccomp.unwrap();
+    let ours = crate::container::spec::Confinement::default()
+        .seccomp
+        .unwrap();
     assert_eq!(ours, SeccompProfile::ours(None));
     assert_eq!(ours.json, inline());
 }

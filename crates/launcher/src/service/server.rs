@@ -20,13 +20,13 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals, ending, fault, run};
+use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, Spec, check_labels};
 use crate::engine::{ContainerId, Engine, bounded};
-use crate::frames::FrameWriter;
-use crate::keeper::{self, Condition, Ready};
-use crate::run::{EXIT_CODE_KILLED, Outcome, Signals, ending, fault, run};
+use crate::service::registry::Table;
+use crate::service::supervisor::{self, Condition, Ready};
 use crate::settings::Settings;
-use crate::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, Spec, check_labels};
-use crate::table::Table;
+use crate::wire::frames::FrameWriter;
 use crate::wire::{
     Answer, FaultKind, FrameKind, Killed, LaunchFault, REQUEST_BYTES_MAX, Request, Status,
 };
@@ -181,12 +181,12 @@ impl<E: Engine> Launcher<E> {
         // The keeper is waited for too: a probe's container that is still being made when nobody waits for it any more appears after the last
         // sweep.
         tokio::select! {
-            () = async { tokio::join!(keeper::keep(shared), shared.connections.wait()); } => {}
+            () = async { tokio::join!(supervisor::keep(shared), shared.connections.wait()); } => {}
             () = end => {
                 tracing::warn!("some containers could not be removed; the next start will");
             }
         }
-        keeper::sweep_last(shared).await;
+        supervisor::sweep_last(shared).await;
     }
 
     /// Serves one connection in a task of its own.

@@ -6,9 +6,9 @@
 use protocol::ProbeReport;
 use protocol::probe::CALLS_TRIED;
 
+use crate::container::seccomp::MARK;
+use crate::container::spec::Confinement;
 use crate::engine::EngineKind;
-use crate::seccomp::MARK;
-use crate::spec::Confinement;
 
 /// What a report says about an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

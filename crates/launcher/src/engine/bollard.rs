@@ -18,11 +18,11 @@ use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::attach::attach;
+use crate::container::spec::{Spec, create_body};
+use crate::engine::attach::attach;
+use crate::engine::podman;
+use crate::engine::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
 use crate::engine::{ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output};
-use crate::podman;
-use crate::spec::{Spec, create_body};
-use crate::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
 
 /// The client's own time-out for an answer's head, in seconds: longer than any that the launcher sets, which is the one that counts.
 const CLIENT_TIMEOUT_S: u64 = 300;
@@ -209,7 +209,7 @@ impl Engine for BollardEngine {
             Ok(()) => Ok(()),
             // Refused is fine when it is gone; the two engines have different numbers for that, so it is looked up.
             Err(error @ EngineError::Refused { .. }) => {
-                let label = crate::spec::LABEL_CHECK.to_owned();
+                let label = crate::container::spec::LABEL_CHECK.to_owned();
                 let there = self
                     .list(&[label])
                     .await?

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use crate::door::SLOTS_PER_PLACE;
+use crate::container::run::fault;
+use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
-use crate::run::fault;
+use crate::service::registry::Table;
+use crate::service::server::SLOTS_PER_PLACE;
 use crate::settings::Settings;
-use crate::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
-use crate::table::Table;
 
 /// Most removals tried in one sweep; the next goes on. Each takes up to a start's time-out, and checks wait meanwhile only at the start.
 const SWEEP_MAX: usize = 256;

@@ -12,8 +12,8 @@ use bollard::models::{
 use protocol::{CheckId, Host, limits};
 
 use crate::engine::EngineKind;
+use crate::engine::{docker, podman};
 use crate::settings::{EgressSource, Settings};
-use crate::{docker, podman};
 
 /// Label of everything that belongs to an installation; its value is the installation's name.
 pub const LABEL_INSTANCE: &str = "org.fedicensus";

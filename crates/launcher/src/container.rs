@@ -1,0 +1,7 @@
+//! One container: its limits, its system calls, and its life from create to exit.
+
+pub mod spec;
+
+pub mod seccomp;
+
+pub(crate) mod run;

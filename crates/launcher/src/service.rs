@@ -1,0 +1,11 @@
+//! The launcher's service: its socket, the checks that run, and what keeps the engine fit to run them.
+
+pub(crate) mod server;
+
+pub(crate) mod registry;
+
+pub(crate) mod supervisor;
+
+pub(crate) mod reaper;
+
+pub(crate) mod probe;
