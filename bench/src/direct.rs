@@ -12,7 +12,8 @@ use bollard::query_parameters::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use launcher::engine::EngineKind;
-use launcher::spec::{Spec, create_body};
+use launcher::engine::create::create_body;
+use launcher::spec::Spec;
 use protocol::Host;
 use protocol::order::AskPeers;
 use tokio::sync::mpsc;

@@ -2,6 +2,8 @@
 
 pub mod spec;
 
+pub(crate) mod confinement;
+
 pub mod seccomp;
 
 pub(crate) mod run;

@@ -6,6 +6,8 @@
 
 pub mod bollard;
 
+pub mod create;
+
 mod attach;
 pub(crate) mod transport;
 

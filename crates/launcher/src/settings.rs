@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use protocol::limits;
 
-use crate::container::spec::Confinement;
+use crate::container::confinement::Confinement;
 
 /// The launcher's settings.
 #[derive(Debug, Clone)]

@@ -12,8 +12,6 @@
 
 use serde_json::Value;
 
-use crate::container::spec::SeccompProfile;
-
 /// The profile with its reasons, for people and for Podman's file.
 pub const PROFILE: &str = include_str!("seccomp.json");
 
@@ -21,6 +19,15 @@ pub const PROFILE: &str = include_str!("seccomp.json");
 /// after an update is told from the current one. It is no proof against somebody who edits the file on purpose. A test says the right number
 /// after a change, which goes here and into `seccomp.json`.
 pub const MARK: u16 = 1190;
+
+/// A seccomp profile, in the two forms in which it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeccompProfile {
+    /// The profile's JSON: Docker takes it inline.
+    pub json: String,
+    /// Path of a file with the same JSON on the engine's machine: Podman takes nothing else.
+    pub path_on_engine: Option<String>,
+}
 
 impl SeccompProfile {
     /// Our own; Podman needs to be told where a file with [`PROFILE`] is on its machine.

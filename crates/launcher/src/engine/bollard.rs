@@ -18,8 +18,9 @@ use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::container::spec::{Spec, create_body};
+use crate::container::spec::Spec;
 use crate::engine::attach::attach;
+use crate::engine::create::create_body;
 use crate::engine::podman;
 use crate::engine::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
 use crate::engine::{ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output};

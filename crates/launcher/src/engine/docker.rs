@@ -2,7 +2,7 @@
 
 use bollard::models::HealthConfig;
 
-use crate::container::spec::SeccompProfile;
+use crate::container::seccomp::SeccompProfile;
 
 /// Docker writes its machine's resolvers into every container, even one without a network, unless it is told others: this one leads nowhere there.
 pub(crate) const RESOLVER: &str = "127.0.0.1";

@@ -1,8 +1,8 @@
 //! What only Podman wants.
 
-use bollard::models::{HealthConfig, ResourcesUlimits, SystemVersion};
+use bollard::models::{HealthConfig, SystemVersion};
 
-use crate::container::spec::{Confinement, SeccompProfile, ulimit};
+use crate::container::seccomp::SeccompProfile;
 
 /// What Podman calls itself as the first component of its version. Docker's is "Engine".
 const COMPONENT: &str = "Podman Engine";
@@ -30,9 +30,4 @@ pub(crate) fn seccomp(profile: &SeccompProfile) -> Option<String> {
         .path_on_engine
         .as_ref()
         .map(|path| format!("seccomp={path}"))
-}
-
-/// The rlimit on processes, where it is wanted.
-pub(crate) fn nproc(confinement: &Confinement) -> Option<ResourcesUlimits> {
-    confinement.podman_nproc.map(|value| ulimit("nproc", value))
 }

@@ -6,8 +6,8 @@
 use protocol::ProbeReport;
 use protocol::probe::CALLS_TRIED;
 
+use crate::container::confinement::Confinement;
 use crate::container::seccomp::MARK;
-use crate::container::spec::Confinement;
 use crate::engine::EngineKind;
 
 /// What a report says about an engine.

@@ -362,7 +362,7 @@ async fn printed(mut container: Container) -> Printed {
 mod tests {
     use super::*;
     use crate::client::LauncherClient;
-    use crate::container::spec::SeccompProfile;
+    use crate::container::seccomp::SeccompProfile;
     use crate::service::server::Launcher;
     use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
     use protocol::Host;

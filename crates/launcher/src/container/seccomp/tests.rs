@@ -198,7 +198,7 @@ fn docker_gets_the_same_without_the_reasons() {
 
 #[test]
 fn a_check_is_held_by_our_profile_unless_told_otherwise() {
-    let ours = crate::container::spec::Confinement::default()
+    let ours = crate::container::confinement::Confinement::default()
         .seccomp
         .unwrap();
     assert_eq!(ours, SeccompProfile::ours(None));

@@ -1,4 +1,6 @@
 use super::*;
+use crate::engine::EngineKind;
+use crate::engine::create::{COVER_OPTIONS, create_body};
 use serde_json::{Value, json};
 
 const IMAGE: &str = "sha256:1";

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::container::spec::create_body;
 use crate::engine::EngineKind;
+use crate::engine::create::create_body;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
 
 /// What a request came to.
