@@ -1,4 +1,4 @@
-//! The orchestrator's side of the door.
+//! The client that the orchestrator uses.
 //!
 //! In: frames and answers. Out: a [`Container`] whose frames are read one by one. Refused: frames over their bound, and anything after the last.
 
@@ -91,7 +91,7 @@ pub enum ClientError {
 }
 
 impl LauncherClient {
-    /// The launcher behind the door at this path.
+    /// The launcher whose socket is at this path.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
         Self {
             way: Way::Socket(path.into()),

@@ -7,3 +7,5 @@ pub(crate) mod confinement;
 pub mod seccomp;
 
 pub(crate) mod run;
+
+pub(crate) mod slot;

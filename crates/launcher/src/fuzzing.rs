@@ -9,7 +9,7 @@ use crate::service::server::request_line;
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FrameKind, LaunchFault, Request};
 
-/// The request of a connection to the door, if it is one.
+/// The request of a connection to the launcher, if it is one.
 pub async fn request<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Request> {
     let line = request_line(reader).await?;
     protocol::parse_line(&line).ok()

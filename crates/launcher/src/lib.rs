@@ -1,7 +1,7 @@
-//! Alone holds the engine's socket (design §1, §4): runs each check in a container of its own and passes its bytes on.
+//! The only process that holds the engine's socket (design §1, §4): runs each check in a container of its own and passes its bytes on.
 //!
-//! In, over the door: a check's id and host. Out: the container's bytes, framed, and how it ended. Whoever holds an engine's socket is root on
-//! its machine, so this process has no network, parses nothing that a checker prints, and builds every container from one specification that no
+//! A request names a check and its host; the answer is the container's bytes, framed, and how it ended. An engine's socket gives root on its
+//! machine, so this process has no network, parses nothing that a checker prints, and builds every container from one specification that no
 //! request can change.
 #![warn(
     clippy::as_conversions,

@@ -2,6 +2,10 @@
 
 pub(crate) mod server;
 
+pub(crate) mod launch;
+
+pub(crate) mod state;
+
 pub(crate) mod registry;
 
 pub(crate) mod supervisor;

@@ -1,4 +1,4 @@
-//! The wire between the orchestrator and the launcher's door.
+//! The wire between the orchestrator and the launcher.
 //!
 //! A connection to `launcher.sock` carries one request: a line of JSON, at most [`REQUEST_BYTES_MAX`]. For `launch` the answer is a stream of
 //! frames (one byte of [`FrameKind`], four bytes of length, big-endian, then the payload, at most [`FRAME_BYTES_MAX`]) which ends with an `End`

@@ -1,15 +1,15 @@
 //! Removes what a crash left behind (invariant I4).
 //!
-//! In: the containers that carry both the installation's label and a check's, and the table of those that somebody sees to. Out: the others,
+//! In: the containers that carry both the installation's label and a check's, and the registry of those that somebody sees to. Out: the others,
 //! removed, and trouble when too many can't be. Services of the installation carry no check's label and are never touched.
 
 use std::collections::HashSet;
 
 use crate::container::run::fault;
+use crate::container::slot::CONTAINERS_PER_SLOT;
 use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
-use crate::service::registry::Table;
-use crate::service::server::SLOTS_PER_PLACE;
+use crate::service::registry::Registry;
 use crate::settings::Settings;
 
 /// Most removals tried in one sweep; the next goes on. Each takes up to a start's time-out, and checks wait meanwhile only at the start.
@@ -47,10 +47,10 @@ impl Reaper {
         &mut self,
         engine: &E,
         settings: &Settings,
-        table: &Table,
+        registry: &Registry,
         which: Sweep,
     ) -> Result<u64, EngineError> {
-        let due = self.due(engine, settings, table, which).await?;
+        let due = self.due(engine, settings, registry, which).await?;
         let mut reaped: u64 = 0;
         let mut timeouts: usize = 0;
         let mut last = None;
@@ -77,7 +77,7 @@ impl Reaper {
                 }
             }
         }
-        let stuck_max = settings.checks_max.saturating_mul(SLOTS_PER_PLACE);
+        let stuck_max = settings.checks_max.saturating_mul(CONTAINERS_PER_SLOT);
         match last {
             Some(error) if self.stuck.len() > stuck_max => Err(error),
             Some(_) | None => Ok(reaped),
@@ -89,7 +89,7 @@ impl Reaper {
         &mut self,
         engine: &E,
         settings: &Settings,
-        table: &Table,
+        registry: &Registry,
         which: Sweep,
     ) -> Result<Vec<ContainerId>, EngineError> {
         let labels = check_labels(&settings.instance);
@@ -100,7 +100,7 @@ impl Reaper {
             .filter(|found| found.labels.get(LABEL_INSTANCE) == Some(&settings.instance))
             .filter_map(|found| {
                 let check = found.labels.get(LABEL_CHECK)?;
-                (!table.holds(check)).then_some(found.id)
+                (!registry.holds(check)).then_some(found.id)
             })
             .collect();
         self.stuck.retain(|id| unowned.contains(id));
@@ -140,9 +140,14 @@ mod tests {
         calls.iter().filter(|call| **call == "remove").count()
     }
 
-    async fn sweep(reaper: &mut Reaper, engine: &FakeEngine, table: &Table, which: Sweep) -> u64 {
+    async fn sweep(
+        reaper: &mut Reaper,
+        engine: &FakeEngine,
+        registry: &Registry,
+        which: Sweep,
+    ) -> u64 {
         reaper
-            .sweep(engine, &Settings::default(), table, which)
+            .sweep(engine, &Settings::default(), registry, which)
             .await
             .unwrap()
     }
@@ -163,7 +168,7 @@ mod tests {
         engine.plant("a stranger", labels(&[]));
         let mut reaper = Reaper::default();
         assert_eq!(
-            sweep(&mut reaper, &engine, &Table::default(), Sweep::All).await,
+            sweep(&mut reaper, &engine, &Registry::default(), Sweep::All).await,
             1
         );
         assert_eq!(engine.names(), ["a service", "a stranger", "theirs"]);
@@ -180,18 +185,18 @@ mod tests {
                 (LABEL_CHECK, check.as_str()),
             ]),
         );
-        let table = Table::default();
-        let entry = table.enter(&check).unwrap();
+        let registry = Registry::default();
+        let entry = registry.enter(&check).unwrap();
         let mut reaper = Reaper::default();
-        assert_eq!(sweep(&mut reaper, &engine, &table, Sweep::All).await, 0);
+        assert_eq!(sweep(&mut reaper, &engine, &registry, Sweep::All).await, 0);
         drop(entry);
         assert_eq!(
-            sweep(&mut reaper, &engine, &table, Sweep::Stale).await,
+            sweep(&mut reaper, &engine, &registry, Sweep::Stale).await,
             0,
             "first seen"
         );
         assert_eq!(
-            sweep(&mut reaper, &engine, &table, Sweep::Stale).await,
+            sweep(&mut reaper, &engine, &registry, Sweep::Stale).await,
             1,
             "seen again"
         );
@@ -200,7 +205,7 @@ mod tests {
     fn stuck_max() -> usize {
         Settings::default()
             .checks_max
-            .saturating_mul(SLOTS_PER_PLACE)
+            .saturating_mul(CONTAINERS_PER_SLOT)
     }
 
     #[tokio::test]
@@ -208,12 +213,12 @@ mod tests {
         let engine = FakeEngine::default();
         plant(&engine, "dead", stuck_max(), Some(Mishap::Refused));
         plant(&engine, "left", 3, None);
-        let (mut reaper, table) = (Reaper::default(), Table::default());
-        assert_eq!(sweep(&mut reaper, &engine, &table, Sweep::All).await, 3);
+        let (mut reaper, registry) = (Reaper::default(), Registry::default());
+        assert_eq!(sweep(&mut reaper, &engine, &registry, Sweep::All).await, 3);
         assert_eq!(engine.names().len(), stuck_max(), "only the dead stay");
         // They are tried again for as long as they are there.
         plant(&engine, "dead", stuck_max(), None);
-        let freed = sweep(&mut reaper, &engine, &table, Sweep::Stale).await;
+        let freed = sweep(&mut reaper, &engine, &registry, Sweep::Stale).await;
         assert_eq!(usize::try_from(freed), Ok(stuck_max()));
     }
 
@@ -222,16 +227,18 @@ mod tests {
         let engine = FakeEngine::default();
         plant(&engine, "dead", stuck_max() + 1, Some(Mishap::Refused));
         plant(&engine, "left", 3, None);
-        let (settings, table) = (Settings::default(), Table::default());
+        let (settings, registry) = (Settings::default(), Registry::default());
         let mut reaper = Reaper::default();
-        let swept = reaper.sweep(&engine, &settings, &table, Sweep::All).await;
+        let swept = reaper
+            .sweep(&engine, &settings, &registry, Sweep::All)
+            .await;
         assert!(
             matches!(swept, Err(EngineError::Refused { .. })),
             "{swept:?}"
         );
         assert_eq!(engine.names().len(), stuck_max() + 1, "only the dead stay");
         engine.set_removal("dead000", None);
-        assert_eq!(sweep(&mut reaper, &engine, &table, Sweep::All).await, 1);
+        assert_eq!(sweep(&mut reaper, &engine, &registry, Sweep::All).await, 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -239,13 +246,13 @@ mod tests {
         let engine = FakeEngine::default();
         let hanging = TIMEOUTS_MAX + 4;
         plant(&engine, "hang", hanging, Some(Mishap::Hang));
-        let (mut reaper, table) = (Reaper::default(), Table::default());
-        assert_eq!(sweep(&mut reaper, &engine, &table, Sweep::All).await, 0);
+        let (mut reaper, registry) = (Reaper::default(), Registry::default());
+        assert_eq!(sweep(&mut reaper, &engine, &registry, Sweep::All).await, 0);
         assert_eq!(removals(&engine), TIMEOUTS_MAX);
         plant(&engine, "left", 30, None);
         let mut reaped = 0;
         for _ in 0..2 {
-            reaped += sweep(&mut reaper, &engine, &table, Sweep::All).await;
+            reaped += sweep(&mut reaper, &engine, &registry, Sweep::All).await;
         }
         assert_eq!(reaped, 30);
         assert_eq!(engine.names().len(), hanging);
@@ -255,9 +262,11 @@ mod tests {
     async fn an_engine_that_is_gone_is_not_asked_again_in_the_same_sweep() {
         let engine = FakeEngine::default();
         plant(&engine, "left", 3, Some(Mishap::Down));
-        let (settings, table) = (Settings::default(), Table::default());
+        let (settings, registry) = (Settings::default(), Registry::default());
         let mut reaper = Reaper::default();
-        let swept = reaper.sweep(&engine, &settings, &table, Sweep::All).await;
+        let swept = reaper
+            .sweep(&engine, &settings, &registry, Sweep::All)
+            .await;
         assert!(matches!(swept, Err(EngineError::Down { .. })), "{swept:?}");
         assert_eq!(removals(&engine), 1);
     }

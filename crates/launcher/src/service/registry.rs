@@ -1,6 +1,6 @@
 //! Which checks are there, and the way to end one.
 //!
-//! Invariant: a check stands in the table from before its container is created until after it was removed, so the reaper never takes what
+//! Invariant: a check stands in the registry from before its container is created until after it was removed, so the reaper never takes what
 //! somebody still sees to.
 
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 /// The checks that are there.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct Registry {
     checks: Arc<Mutex<HashMap<CheckId, CancellationToken>>>,
 }
 
-/// A check's place in the table; leaves with its drop.
+/// A check's entry in the registry; leaves with its drop.
 #[derive(Debug)]
 pub(crate) struct Entry {
     check: CheckId,
@@ -24,8 +24,8 @@ pub(crate) struct Entry {
     checks: Arc<Mutex<HashMap<CheckId, CancellationToken>>>,
 }
 
-impl Table {
-    /// - `Some(entry)` if the check is now in the table
+impl Registry {
+    /// - `Some(entry)` if the check is now in the registry
     /// - `None` if it was there before
     pub(crate) fn enter(&self, check: &CheckId) -> Option<Entry> {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,17 +73,17 @@ mod tests {
 
     #[test]
     fn a_check_is_there_once_and_until_its_entry_goes() {
-        let table = Table::default();
+        let registry = Registry::default();
         let check = CheckId::from_random(1);
-        let entry = table.enter(&check).unwrap();
-        assert!(table.enter(&check).is_none());
-        assert!(table.holds(check.as_str()));
+        let entry = registry.enter(&check).unwrap();
+        assert!(registry.enter(&check).is_none());
+        assert!(registry.holds(check.as_str()));
         assert!(!entry.asked.is_cancelled());
-        assert!(table.kill(&check));
+        assert!(registry.kill(&check));
         assert!(entry.asked.is_cancelled());
         drop(entry);
-        assert!(!table.holds(check.as_str()));
-        assert!(!table.kill(&check));
-        assert!(table.enter(&check).is_some());
+        assert!(!registry.holds(check.as_str()));
+        assert!(!registry.kill(&check));
+        assert!(registry.enter(&check).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps the launcher fit to launch: finds the engine, reaps, probes, and sweeps from then on (design §4, invariants I1 and I4).
 //!
-//! Out: a [`Condition`] that every launch looks at. What goes wrong is said once for every change and tried again with a growing pause; checks
-//! are answered with the reason meanwhile.
+//! Every launch looks at the [`Condition`] that this sets. A failure is logged once for every change and tried again with a growing pause;
+//! launches are answered with the reason while it lasts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::container::spec::Spec;
 use crate::engine::{Engine, EngineKind, Identity, bounded};
 use crate::service::probe::{advice, control_groups_advice, judge};
 use crate::service::reaper::{Reaper, Sweep};
-use crate::service::server::Shared;
+use crate::service::state::{Condition, Ready, Shared};
 use crate::settings::{EgressSource, Settings};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, LaunchFault};
@@ -32,32 +32,8 @@ const PROBE_BYTES_MAX: usize = 64 * 1024;
 /// How much of a failed probe's stderr is shown.
 const STDERR_SHOWN_BYTES: usize = 300;
 
-/// Whether checks can be launched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// Not known yet.
-    Starting,
-    /// They can.
-    Ready(Ready),
-    /// They can't, for this reason.
-    Trouble(LaunchFault),
-}
-
-/// All that a launch needs to know about the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ready {
-    pub(crate) identity: Identity,
-    /// Id of the image that was probed, from which checks are started.
-    pub(crate) image: String,
-    /// Id of the image that had the setting's name then: another one when its probe failed.
-    pub(crate) named: String,
-    /// Sweeps until the next probe.
-    pub(crate) sweeps: u32,
-    pub(crate) warnings: Vec<String>,
-}
-
 /// Runs until the launcher ends, and then to the end of a probe that is under way.
-pub(crate) async fn keep<E: Engine>(shared: &Shared<E>) {
+pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
     let mut former = None;
@@ -227,7 +203,7 @@ async fn sweep<E: Engine>(
     which: Sweep,
 ) -> Result<(), LaunchFault> {
     let reaped = reaper
-        .sweep(&shared.engine, &shared.settings, &shared.table, which)
+        .sweep(&shared.engine, &shared.settings, &shared.registry, which)
         .await
         .map_err(|error| fault(&error))?;
     shared.reaped_total.fetch_add(reaped, Ordering::Relaxed);

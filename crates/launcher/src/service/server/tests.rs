@@ -4,9 +4,11 @@ mod properties;
 
 use super::*;
 use crate::client::{ClientError, Container, Frame, LauncherClient};
+use crate::service::launch::UNENDED_IN_A_ROW_MAX;
 use crate::tests::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
+use crate::wire::FaultKind;
 use crate::wire::{End, Killed};
-use protocol::CheckId;
+use protocol::{CheckId, Host};
 
 fn host() -> Host {
     Host::parse("a.example").unwrap()
@@ -143,7 +145,7 @@ async fn removals_that_hang_are_bounded_too() {
         let mut container = running.launch(number).await;
         full += usize::from(kind(&mut container).await == Some(FaultKind::Full));
     }
-    assert_eq!(full, 10 - SLOTS_PER_PLACE);
+    assert_eq!(full, 10 - CONTAINERS_PER_SLOT);
 }
 
 #[tokio::test(start_paused = true)]
@@ -482,7 +484,7 @@ async fn the_engine_is_probed_for_several_outputs_without_end_in_a_row_and_for_n
     for _ in 0..UNENDED_IN_A_ROW_MAX {
         check(Script::Unended(0)).await;
     }
-    // The keeper pauses between two probes.
+    // The supervisor pauses between two probes.
     tokio::time::sleep(Duration::from_secs(2)).await;
     check(Script::Print(0)).await;
     assert_eq!(probes(), 2);

@@ -1,9 +1,10 @@
 //! Nothing holds the launcher: not an engine that never answers, not a reader that stands still, not a request that never ends. In the end every
-//! place, slot and entry in the table is free again, and no container is left.
+//! slot and entry in the registry is free again, and no container is left.
 
 use super::super::*;
 use crate::client::{Frame, LauncherClient};
 use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
+use protocol::Host;
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
@@ -71,8 +72,7 @@ impl Running {
         let shared = &self.launcher.shared;
         let before = Instant::now();
         loop {
-            let free = shared.places.available_permits() == shared.settings.checks_max
-                && shared.slots.available_permits() == SLOTS_PER_PLACE
+            let free = shared.slots.is_idle()
                 && shared.connections.is_empty()
                 && self.engine().names().is_empty();
             if free {
@@ -80,8 +80,7 @@ impl Running {
             }
             assert!(
                 before.elapsed() < Duration::from_secs(600),
-                "{why}: places {:?}, slots {:?}, {} connections, containers {:?}",
-                shared.places,
+                "{why}: {:?}, {} connections, containers {:?}",
                 shared.slots,
                 shared.connections.len(),
                 self.engine().names()
@@ -139,7 +138,7 @@ async fn kills_that_never_answer_cost_time_and_nothing_else() {
         for nth in 0..7 {
             let why = format!("{script:?}, call {nth}");
             let running = launcher(script);
-            running.launcher.settled().await;
+            running.launcher.shared.settled().await;
             running.engine().go_wrong(nth, Mishap::Hang);
             let (last, took) = running.launch(1).await;
             let longest = running.launcher.shared.settings.launch_max();
@@ -155,7 +154,7 @@ async fn a_connection_may_end_anywhere() {
     let line = launch_line();
     for script in [Script::Print(0), Script::Silent, Script::Flood] {
         let running = launcher(script);
-        running.launcher.settled().await;
+        running.launcher.shared.settled().await;
         for cut in 0..=line.len() {
             let mut near = running.connect(4096);
             near.write_all(&line[..cut]).await.unwrap();
@@ -206,7 +205,7 @@ async fn a_request_that_comes_by_bytes_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let running = launcher(Script::Print(0));
-    running.launcher.settled().await;
+    running.launcher.shared.settled().await;
     let mut standing = Vec::new();
     for request in [&b"{\"status\":{}}\n"[..], b"{\"list\":{}}\n", b"rubbish\n"] {
         let mut near = running.connect(16);
@@ -220,7 +219,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
     let running = launcher(Script::Flood);
-    running.launcher.settled().await;
+    running.launcher.shared.settled().await;
     let _standing = running.client.launch(&id(1), &host()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = Instant::now();
@@ -236,7 +235,7 @@ async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
 #[tokio::test(start_paused = true)]
 async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
     let running = launcher(Script::Flood);
-    running.launcher.settled().await;
+    running.launcher.shared.settled().await;
     let standing = running.client.launch(&id(1), &host()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let chunks = running.engine().flooded_chunks();
@@ -260,8 +259,8 @@ async fn ten_thousand_connections_that_say_nothing_pass_by() {
     let running = launcher(Script::Print(0));
     let accepting = running.launcher.clone();
     tokio::spawn(async move { accepting.accept(&listener).await });
-    running.launcher.settled().await;
-    let most = SLOTS_PER_PLACE.saturating_add(OTHER_CONNECTIONS_MAX);
+    running.launcher.shared.settled().await;
+    let most = CONTAINERS_PER_SLOT.saturating_add(OTHER_CONNECTIONS_MAX);
     let mut open = std::collections::VecDeque::new();
     for _ in 0..CONNECTIONS {
         open.push_back(UnixStream::connect(&path).await.unwrap());

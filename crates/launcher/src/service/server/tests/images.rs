@@ -2,6 +2,7 @@
 //! probe looks.
 
 use super::*;
+use crate::container::spec::Spec;
 use crate::tests::fake_engine::{IMAGE_ID, Mishap};
 
 const OTHER: &str = "sha256:2";

@@ -1,12 +1,15 @@
 //! The door is narrow (design §1, invariant I1): whatever a request holds, a container is made of a check's id, a host and the settings.
 
 use proptest::prelude::*;
+use protocol::Host;
 use serde_json::{Value, json};
 
 use super::super::*;
+use crate::container::spec::Spec;
 use crate::engine::EngineKind;
 use crate::engine::create::create_body;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
+use crate::wire::FaultKind;
 
 /// What a request came to.
 struct Came {
@@ -27,7 +30,7 @@ fn send(line: &[u8]) -> Came {
         let launcher = Launcher::new(Settings::default(), FakeEngine::new(Script::Print(0)));
         let keeping = launcher.clone();
         tokio::spawn(async move { keeping.keep(CancellationToken::new()).await });
-        launcher.settled().await;
+        launcher.shared.settled().await;
         let (mut near, far) = tokio::io::duplex(64 * 1024);
         let asking = async {
             near.write_all(line).await.unwrap();

@@ -1,0 +1,63 @@
+//! How many containers there may be at once: those that run, and those that are not removed yet.
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Containers that are not removed yet, for each that may run. An engine that starts containers but doesn't remove them would pile them up.
+pub(crate) const CONTAINERS_PER_SLOT: usize = 4;
+
+/// The slots of all checks.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    checks_max: usize,
+    /// A permit for each check that runs.
+    running: Semaphore,
+    /// A permit for each container until it is removed.
+    containers: Semaphore,
+}
+
+/// A check's slot, until it is dropped: after its container was removed.
+#[derive(Debug)]
+pub(crate) struct Slot<'a> {
+    running: Option<SemaphorePermit<'a>>,
+    _container: SemaphorePermit<'a>,
+}
+
+impl Slots {
+    /// Slots for this many checks at once.
+    pub(crate) fn new(checks_max: usize) -> Self {
+        Self {
+            checks_max,
+            running: Semaphore::new(checks_max),
+            containers: Semaphore::new(checks_max.saturating_mul(CONTAINERS_PER_SLOT)),
+        }
+    }
+
+    /// A slot for a check; `None` if all are taken, or too many containers are not removed yet.
+    pub(crate) fn take(&self) -> Option<Slot<'_>> {
+        Some(Slot {
+            _container: self.containers.try_acquire().ok()?,
+            running: Some(self.running.try_acquire().ok()?),
+        })
+    }
+
+    /// Checks that run.
+    pub(crate) fn running(&self) -> usize {
+        self.checks_max
+            .saturating_sub(self.running.available_permits())
+    }
+
+    /// Whether no check runs and no container waits for its removal.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running() == 0
+            && self.containers.available_permits()
+                == self.checks_max.saturating_mul(CONTAINERS_PER_SLOT)
+    }
+}
+
+impl Slot<'_> {
+    /// The check has ended: the next may run while this one's container is removed.
+    pub(crate) fn ended(&mut self) {
+        self.running = None;
+    }
+}

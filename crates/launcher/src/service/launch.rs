@@ -1,0 +1,165 @@
+//! One launch: from the request to the last frame and the container's removal.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use protocol::{CheckId, Host};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals, run};
+use crate::container::spec::Spec;
+use crate::engine::Engine;
+use crate::service::state::{Condition, Shared};
+use crate::wire::frames::FrameWriter;
+use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};
+
+/// Launches in a row that the engine refuses before the supervisor looks whether it refuses all. One alone may be that check's own bad luck.
+const REFUSALS_IN_A_ROW_MAX: u32 = 3;
+
+/// Checks in a row whose container had ended while its output had not, before the supervisor looks at the engine. One alone says nothing: a checker
+/// that was taken over can end by itself in the very moment of its deadline, and must not be able to have the engine probed for it.
+pub(crate) const UNENDED_IN_A_ROW_MAX: u32 = 3;
+
+/// Serves a launch: the frames of the check, while nothing more may come from the other side.
+pub(crate) async fn launch<E: Engine, S: AsyncRead + AsyncWrite>(
+    shared: &Shared<E>,
+    mut reader: tokio::io::ReadHalf<S>,
+    writer: tokio::io::WriteHalf<S>,
+    check: &CheckId,
+    host: &Host,
+) {
+    let gone = CancellationToken::new();
+    let watching = async {
+        // Its end, or a byte that nobody may send: either way there is no reader that we understand.
+        let mut byte = [0];
+        if reader.read(&mut byte).await.is_ok_and(|count| count > 0) {
+            tracing::warn!(check.id = %check, "bytes after a launch request");
+        }
+        gone.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = watching => {}
+        () = launched(shared, FrameWriter::new(writer), check, host, &gone) => {}
+    }
+}
+
+async fn launched<E: Engine, W: AsyncWrite + Unpin>(
+    shared: &Shared<E>,
+    mut frames: FrameWriter<W>,
+    check: &CheckId,
+    host: &Host,
+    gone: &CancellationToken,
+) {
+    let mut container = None;
+    let entry = shared.registry.enter(check);
+    let mut slot = shared.slots.take();
+    let outcome = match (&entry, &slot) {
+        (None, _) => Outcome::Fault(bad_request(format!("the check {check} runs already"))),
+        (_, None) => Outcome::Fault(LaunchFault {
+            kind: FaultKind::Full,
+            message: format!("all {} slots are taken", shared.settings.checks_max),
+        }),
+        (Some(entry), Some(_)) => match shared.ready().await {
+            Err(fault) => Outcome::Fault(fault),
+            Ok(ready) => {
+                let spec = Spec::check(&shared.settings, &ready.image, check, host);
+                let signals = Signals {
+                    asked: entry.asked.clone(),
+                    gone: gone.clone(),
+                    ending: shared.ending.clone(),
+                };
+                let (engine, settings) = (&shared.engine, &shared.settings);
+                run(
+                    engine,
+                    settings,
+                    &spec,
+                    &signals,
+                    &mut frames,
+                    &mut container,
+                )
+                .await
+            }
+        },
+    };
+    if container.is_some() {
+        shared.launches_total.fetch_add(1, Ordering::Relaxed);
+    }
+    // Before the report: whoever has read it may launch the next check at once.
+    if let Some(slot) = &mut slot {
+        slot.ended();
+    }
+    conclude(shared, &outcome, &mut frames, check, host);
+    let last = tokio::time::timeout(shared.settings.call_timeout, frames.flush());
+    let (_read, ()) = tokio::join!(last, shared.remove(container));
+    drop((entry, slot));
+}
+
+/// Queues the last frame, logs what happened, and has the supervisor look at the engine if that failed.
+fn conclude<E: Engine, W: AsyncWrite + Unpin>(
+    shared: &Shared<E>,
+    outcome: &Outcome,
+    frames: &mut FrameWriter<W>,
+    check: &CheckId,
+    host: &Host,
+) {
+    match outcome {
+        Outcome::End(end) => {
+            tracing::debug!(check.id = %check, %host, exit_code = end.exit_code, duration_ms = end.millis, "a check's container has ended");
+            shared.refusals.store(0, Ordering::Relaxed);
+            frames.push_last(FrameKind::End, end);
+            let unended = end.killed == Some(Killed::Deadline) && end.exit_code != EXIT_CODE_KILLED;
+            if !unended {
+                shared.unended.store(0, Ordering::Relaxed);
+            } else if is_enough(&shared.unended, UNENDED_IN_A_ROW_MAX) {
+                tracing::warn!(check.id = %check, %host, exit_code = end.exit_code, "several containers in a row had ended by themselves, but the engine did not end their output");
+                shared.nudge.notify_one();
+            } else {
+                tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container was to be killed for its deadline and had ended by itself");
+            }
+        }
+        Outcome::Fault(fault) => {
+            frames.push_last(FrameKind::Fault, fault);
+            complain(shared, fault, check, host);
+        }
+        Outcome::Gone => {
+            tracing::info!(check.id = %check, %host, "a check was given up by its reader");
+        }
+    }
+}
+
+/// Says why a check could not be run, and sends the supervisor to look when it was the engine. Trouble that is known was said already, and has
+/// pauses of its own.
+fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId, host: &Host) {
+    if !matches!(*shared.condition.borrow(), Condition::Ready(_)) {
+        tracing::debug!(check.id = %check, %host, kind = ?fault.kind, "no check can be launched");
+        return;
+    }
+    tracing::warn!(check.id = %check, %host, kind = ?fault.kind, reason = fault.message, "a check could not be run");
+    match fault.kind {
+        FaultKind::EngineDown | FaultKind::ImageMissing => shared.nudge.notify_one(),
+        FaultKind::EngineError => {
+            if is_enough(&shared.refusals, REFUSALS_IN_A_ROW_MAX) {
+                shared.nudge.notify_one();
+            }
+        }
+        FaultKind::NotConfined | FaultKind::Full | FaultKind::BadRequest => {}
+    }
+}
+
+/// Counts one more in a row, and says whether these are as many as `most`; then the count begins anew.
+fn is_enough(in_a_row: &AtomicU32, most: u32) -> bool {
+    let enough = in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most;
+    if enough {
+        in_a_row.store(0, Ordering::Relaxed);
+    }
+    enough
+}
+
+/// The fault of a request that was not understood or may not be.
+pub(crate) fn bad_request(message: String) -> LaunchFault {
+    LaunchFault {
+        kind: FaultKind::BadRequest,
+        message,
+    }
+}

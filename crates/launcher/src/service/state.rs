@@ -1,0 +1,141 @@
+//! The state that the server, the supervisor and the launches share.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::container::run::{ending, fault};
+use crate::container::slot::Slots;
+use crate::engine::{ContainerId, Engine, Identity, bounded};
+use crate::service::registry::Registry;
+use crate::settings::{STARTING_WAIT_MAX, Settings};
+use crate::wire::{FaultKind, LaunchFault};
+
+/// Whether checks can be launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Not known yet.
+    Starting,
+    /// They can.
+    Ready(Ready),
+    /// They can't, for this reason.
+    Trouble(LaunchFault),
+}
+
+/// All that a launch needs to know about the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) identity: Identity,
+    /// Id of the image that was probed, from which checks are started.
+    pub(crate) image: String,
+    /// Id of the image that had the setting's name then: another one when its probe failed.
+    pub(crate) named: String,
+    /// Sweeps until the next probe.
+    pub(crate) sweeps: u32,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What the server, the supervisor and the launches share.
+#[derive(Debug)]
+pub(crate) struct Shared<E> {
+    pub(crate) settings: Settings,
+    pub(crate) engine: E,
+    pub(crate) registry: Registry,
+    pub(crate) condition: watch::Sender<Condition>,
+    /// Tells the supervisor that a launch found the engine out of order.
+    pub(crate) nudge: Notify,
+    pub(crate) ending: CancellationToken,
+    pub(crate) reaped_total: AtomicU64,
+    pub(crate) launches_total: AtomicU64,
+    /// Launches in a row that ended in an error of the engine.
+    pub(crate) refusals: AtomicU32,
+    /// Checks in a row that were at their deadline though their container had ended.
+    pub(crate) unended: AtomicU32,
+    pub(crate) slots: Slots,
+    pub(crate) connections: TaskTracker,
+}
+
+impl<E: Engine> Shared<E> {
+    /// The state of a launcher that knows nothing of its engine yet.
+    pub(crate) fn new(settings: Settings, engine: E) -> Self {
+        Self {
+            engine,
+            registry: Registry::default(),
+            condition: watch::Sender::new(Condition::Starting),
+            nudge: Notify::new(),
+            ending: CancellationToken::new(),
+            reaped_total: AtomicU64::new(0),
+            launches_total: AtomicU64::new(0),
+            refusals: AtomicU32::new(0),
+            unended: AtomicU32::new(0),
+            slots: Slots::new(settings.checks_max),
+            connections: TaskTracker::new(),
+            settings,
+        }
+    }
+
+    /// The engine as it was found fit, or why it isn't.
+    pub(crate) async fn ready(&self) -> Result<Ready, LaunchFault> {
+        if self.ending.is_cancelled() {
+            return Err(ending());
+        }
+        self.settled().await;
+        match &*self.condition.borrow() {
+            Condition::Starting => Err(starting()),
+            Condition::Ready(ready) => Ok(ready.clone()),
+            Condition::Trouble(fault) => Err(lasting(fault)),
+        }
+    }
+
+    /// Waits, but not for ever, until it is known whether checks can be launched.
+    pub(crate) async fn settled(&self) {
+        let mut condition = self.condition.subscribe();
+        let known = condition.wait_for(|condition| *condition != Condition::Starting);
+        if tokio::time::timeout(STARTING_WAIT_MAX, known)
+            .await
+            .is_err()
+        {
+            tracing::debug!("the engine is slow to be found");
+        }
+    }
+
+    /// Removes a container by force. One that stays is left to the next sweep.
+    pub(crate) async fn remove(&self, container: Option<ContainerId>) {
+        let Some(id) = container else { return };
+        let removed = bounded(
+            "remove",
+            self.settings.start_timeout,
+            self.engine.remove(&id),
+        );
+        if let Err(error) = removed.await {
+            tracing::warn!(container = %id, error = %fault(&error).message, "a container could not be removed; the next sweep tries again");
+        }
+    }
+}
+
+/// The fault of a launch that was not even tried. An engine's refusal that keeps every check from running must not look like one that hit
+/// this check by chance, after which the next is tried at once.
+fn lasting(trouble: &LaunchFault) -> LaunchFault {
+    let kind = match trouble.kind {
+        FaultKind::EngineDown
+        | FaultKind::EngineError
+        | FaultKind::Full
+        | FaultKind::BadRequest => FaultKind::EngineDown,
+        FaultKind::ImageMissing => FaultKind::ImageMissing,
+        FaultKind::NotConfined => FaultKind::NotConfined,
+    };
+    LaunchFault {
+        kind,
+        message: trouble.message.clone(),
+    }
+}
+
+/// The fault of a launcher that does not know its engine yet.
+pub(crate) fn starting() -> LaunchFault {
+    LaunchFault {
+        kind: FaultKind::EngineDown,
+        message: "the engine is still being looked for and probed".to_owned(),
+    }
+}
