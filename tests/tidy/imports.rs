@@ -61,13 +61,18 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
+        "local-socket",
+        &[],
+        &["rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
         "gateway",
-        &["protocol"],
+        &["protocol", "local-socket"],
         &["bollard", "rusqlite", "reqwest"],
     ),
     (
         "launcher",
-        &["protocol"],
+        &["protocol", "local-socket"],
         &["rusqlite", "reqwest", "hickory-resolver"],
     ),
     (
@@ -86,6 +91,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "intake",
             "launcher",
+            "local-socket",
             "report",
             "scheduler",
             "site",
@@ -95,7 +101,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "intake",
-        &["protocol", "admission", "gateway", "token"],
+        &["protocol", "admission", "gateway", "local-socket", "token"],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
     ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),

@@ -1,0 +1,127 @@
+//! The client's side of a socket.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use crate::line::{LineError, LineLimits, read_line, write_line};
+
+/// Both halves of a connection, the reading one buffered.
+#[derive(Debug)]
+pub struct Connection {
+    /// What the other end writes.
+    pub reader: BufReader<OwnedReadHalf>,
+    /// What the other end reads. Dropping it tells the other end that nothing more comes.
+    pub writer: OwnedWriteHalf,
+}
+
+impl From<UnixStream> for Connection {
+    fn from(stream: UnixStream) -> Self {
+        let (reader, writer) = stream.into_split();
+        Self {
+            reader: BufReader::new(reader),
+            writer,
+        }
+    }
+}
+
+impl Connection {
+    /// Connects to the socket at `path`.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn open(path: &Path) -> io::Result<Self> {
+        Ok(UnixStream::connect(path).await?.into())
+    }
+}
+
+/// A request without an answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// Nobody listens at the socket, or we may not use it.
+    #[error("nobody answers at the socket")]
+    Connect(#[source] io::Error),
+    /// The connection broke or gave no line.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Nothing within this time.
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+}
+
+/// Connects, writes a line and reads one, within one deadline: [`LineLimits::time_max`] of the answer. The connection stays open.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn ask(
+    path: &Path,
+    request: Vec<u8>,
+    answer: LineLimits,
+) -> Result<(Connection, Vec<u8>), AskError> {
+    let talk = async {
+        let mut connection = Connection::open(path).await.map_err(AskError::Connect)?;
+        // The time-out is the one around all of it.
+        write_line(&mut connection.writer, request, Duration::MAX).await?;
+        let limits = LineLimits {
+            time_max: Duration::MAX,
+            ..answer
+        };
+        let line = read_line(&mut connection.reader, limits).await?;
+        Ok((connection, line))
+    };
+    timeout(answer.time_max, talk)
+        .await
+        .unwrap_or(Err(AskError::Late(answer.time_max)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    const LIMITS: LineLimits = LineLimits {
+        bytes_max: 8,
+        time_max: Duration::from_millis(200),
+    };
+
+    async fn asked(answer: Option<&'static [u8]>) -> Result<Vec<u8>, AskError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let serving = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut connection = Connection::from(stream);
+            let request = read_line(&mut connection.reader, LIMITS).await.unwrap();
+            assert_eq!(request, b"hello");
+            if let Some(answer) = answer {
+                let sent = write_line(&mut connection.writer, answer.to_vec(), LIMITS.time_max);
+                sent.await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        });
+        let asked = ask(&path, b"hello".to_vec(), LIMITS).await;
+        serving.abort();
+        asked.map(|(_connection, line)| line)
+    }
+
+    #[tokio::test]
+    async fn a_request_gets_its_line_or_the_reason_why_not() {
+        assert_eq!(asked(Some(b"welcome")).await.unwrap(), b"welcome");
+        let long = asked(Some(b"far too long")).await;
+        assert!(
+            matches!(long, Err(AskError::Line(LineError::TooLong(8)))),
+            "{long:?}"
+        );
+        let silent = asked(None).await;
+        assert!(matches!(silent, Err(AskError::Late(_))), "{silent:?}");
+        let nobody = ask(Path::new("/nonexistent/a.sock"), Vec::new(), LIMITS).await;
+        assert!(matches!(nobody, Err(AskError::Connect(_))), "{nobody:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! One line, bounded in bytes and time before anybody looks into it.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+/// The bounds on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineLimits {
+    /// Longest line in bytes, without its newline.
+    pub bytes_max: usize,
+    /// Longest wait for the whole line; [`Duration::MAX`] for a wait that the caller bounds.
+    pub time_max: Duration,
+}
+
+/// There is no line, or it could not be written.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// The connection broke.
+    #[error("the connection broke")]
+    Io(#[from] io::Error),
+    /// The connection ended before a line did.
+    #[error("the connection ended before the line did")]
+    Ended,
+    /// The line is over its bound.
+    #[error("a line is longer than {0} bytes")]
+    TooLong(usize),
+    /// The line was not whole in time.
+    #[error("no whole line within {0:?}")]
+    Late(Duration),
+}
+
+/// Reads a line, and returns it without its newline. What follows it stays in `reader`.
+///
+/// Not to be cancelled: what was read of a line is lost then.
+///
+/// # Errors
+/// Why there is no line. The connection is of no more use then.
+pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, LineError>
+where
+    R: AsyncBufRead + Unpin,
+{
+    timeout(limits.time_max, whole_line(reader, limits.bytes_max))
+        .await
+        .unwrap_or(Err(LineError::Late(limits.time_max)))
+}
+
+async fn whole_line<R>(reader: &mut R, bytes_max: usize) -> Result<Vec<u8>, LineError>
+where
+    R: AsyncBufRead + Unpin,
+{
+    let mut line = Vec::new();
+    loop {
+        let bytes = reader.fill_buf().await?;
+        if bytes.is_empty() {
+            return Err(LineError::Ended);
+        }
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let taken = end.unwrap_or(bytes.len());
+        if line.len().saturating_add(taken) > bytes_max {
+            return Err(LineError::TooLong(bytes_max));
+        }
+        line.extend(bytes.iter().take(taken));
+        reader.consume(taken.saturating_add(usize::from(end.is_some())));
+        if end.is_some() {
+            return Ok(line);
+        }
+    }
+}
+
+/// Writes `line`, which holds no newline, and a newline.
+///
+/// # Errors
+/// When the connection broke, or the other end has not taken the line within `time_max`.
+pub async fn write_line<W>(
+    writer: &mut W,
+    mut line: Vec<u8>,
+    time_max: Duration,
+) -> Result<(), LineError>
+where
+    W: AsyncWrite + Unpin,
+{
+    line.push(b'\n');
+    let written = async {
+        writer.write_all(&line).await?;
+        writer.flush().await
+    };
+    match timeout(time_max, written).await {
+        Ok(written) => Ok(written?),
+        Err(_elapsed) => Err(LineError::Late(time_max)),
+    }
+}
+
+/// Resolves when the other end is gone; never when it has sent something instead. May be cancelled.
+pub async fn gone<R: AsyncBufRead + Unpin>(reader: &mut R) {
+    let sent = matches!(reader.fill_buf().await, Ok(bytes) if !bytes.is_empty());
+    if sent {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const LIMITS: LineLimits = LineLimits {
+        bytes_max: 8,
+        time_max: Duration::from_secs(5),
+    };
+
+    async fn check(bytes: &[u8], expect: Result<&str, &str>) {
+        let mut reader = BufReader::with_capacity(3, bytes);
+        let line = read_line(&mut reader, LIMITS).await;
+        let line = line.map(|line| String::from_utf8(line).unwrap());
+        let line = line.map_err(|error| error.to_string());
+        assert_eq!(line.as_deref().map_err(String::as_str), expect, "{bytes:?}");
+    }
+
+    #[tokio::test]
+    async fn a_line_is_bounded_and_whole() {
+        let ended = "the connection ended before the line did";
+        check(b"12345678\n", Ok("12345678")).await;
+        check(b"123456789\n", Err("a line is longer than 8 bytes")).await;
+        check(b"1234567812345678", Err("a line is longer than 8 bytes")).await;
+        check(b"\nmore", Ok("")).await;
+        check(b"1234", Err(ended)).await;
+        check(b"", Err(ended)).await;
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_line_stays_for_the_next() {
+        let mut reader = BufReader::new(&b"one\ntwo\n"[..]);
+        assert_eq!(read_line(&mut reader, LIMITS).await.unwrap(), b"one");
+        assert_eq!(read_line(&mut reader, LIMITS).await.unwrap(), b"two");
+    }
+
+    /// One deadline over the line, and not one a byte.
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_trickles_ends_at_the_deadline() {
+        let (mut near, far) = tokio::io::duplex(64);
+        let trickle = tokio::spawn(async move {
+            while near.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let began = Instant::now();
+        let line = read_line(&mut BufReader::new(far), LIMITS).await;
+        assert!(matches!(line, Err(LineError::Late(_))), "{line:?}");
+        assert_eq!(began.elapsed(), LIMITS.time_max);
+        trickle.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_nobody_takes_ends_at_the_deadline() {
+        let (mut near, _far) = tokio::io::duplex(4);
+        let began = Instant::now();
+        let written = write_line(&mut near, b"12345678".to_vec(), LIMITS.time_max).await;
+        assert!(matches!(written, Err(LineError::Late(_))), "{written:?}");
+        assert_eq!(began.elapsed(), LIMITS.time_max);
+    }
+}
