@@ -33,7 +33,7 @@ fn requests(pieces: &[&[u8]]) -> (Vec<Request>, String) {
             Err(LineError::NotUnderstood(error)) => return (found, error.to_string()),
             Err(error) => {
                 let is_long = pieces.concat().len() > CONTROL_LINE_BYTES_MAX;
-                assert!(is_long || matches!(error, LineError::Ended));
+                assert!(is_long || error.is_end());
                 return (found, error.to_string());
             }
         }

@@ -8,11 +8,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use local_socket::{AskError, Connection};
 use protocol::{CheckId, CheckOrder, DeadReason, Host};
 use thiserror::Error;
-use tokio::io::BufReader;
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::wire::control::{
     Account, Answer, Deferral, Family, Request, Status, Texts, Wildcard, Wish,
@@ -101,8 +99,7 @@ pub struct Egress {
     pub address: IpAddr,
     /// The DNS answer came from the network during this open.
     pub fresh: bool,
-    reader: BufReader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
+    connection: Connection,
 }
 
 /// The gateway failed us.
@@ -127,9 +124,23 @@ pub enum ClientError {
 
 impl From<LineError> for ClientError {
     fn from(error: LineError) -> Self {
+        use local_socket::LineError as Line;
         match error {
-            LineError::Io(_) | LineError::Ended => Self::BrokenOff(error),
-            LineError::TooLong | LineError::NotUnderstood(_) => Self::Protocol(Some(error)),
+            LineError::Line(Line::Late(_)) => Self::Timeout,
+            LineError::Line(Line::Io(_) | Line::Ended) => Self::BrokenOff(error),
+            LineError::Line(Line::TooLong(_)) | LineError::NotUnderstood(_) => {
+                Self::Protocol(Some(error))
+            }
+        }
+    }
+}
+
+impl From<AskError> for ClientError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Connect(error) => Self::NotThere(error),
+            AskError::Line(error) => LineError::from(error).into(),
+            AskError::Late(_) => Self::Timeout,
         }
     }
 }
@@ -164,13 +175,12 @@ impl GatewayClient {
             order,
             wish,
         };
-        let (reader, writer, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
+        let (connection, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
         match answer {
             Answer::Ready { address, fresh } => Ok(Opened::Ready(Egress {
                 address,
                 fresh,
-                reader,
-                writer,
+                connection,
             })),
             Answer::Unreachable {
                 reason,
@@ -203,7 +213,7 @@ impl GatewayClient {
     /// # Errors
     /// When the gateway failed us.
     pub async fn status(&self) -> Result<Status, ClientError> {
-        let (_, _, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
+        let (_, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
         match answer {
             Answer::Status(status) => Ok(status),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
@@ -223,7 +233,7 @@ impl GatewayClient {
     /// When the gateway failed us.
     pub async fn texts(&self, name: TextName, group: String) -> Result<Looked, ClientError> {
         let request = Request::Txt { name, group };
-        let (_, _, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
+        let (_, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
         match answer {
             Answer::Txt(texts) => Ok(Looked::Answered(texts)),
             Answer::Deferred {
@@ -249,7 +259,7 @@ impl GatewayClient {
     /// When the gateway failed us.
     pub async fn wildcard(&self, domain: Host) -> Result<LookedBelow, ClientError> {
         let request = Request::Wildcard { domain };
-        let (_, _, answer) = self.ask(&request, WILDCARD_TIME_MAX).await?;
+        let (_, answer) = self.ask(&request, WILDCARD_TIME_MAX).await?;
         match answer {
             Answer::Wildcard(wildcard) => Ok(LookedBelow::Answered(wildcard)),
             Answer::Deferred {
@@ -273,18 +283,11 @@ impl GatewayClient {
         &self,
         request: &Request,
         patience: Duration,
-    ) -> Result<(BufReader<OwnedReadHalf>, OwnedWriteHalf, Answer), ClientError> {
-        let talk = async {
-            let stream = UnixStream::connect(&self.path)
-                .await
-                .map_err(ClientError::NotThere)?;
-            let (reader, mut writer) = stream.into_split();
-            let mut reader = BufReader::new(reader);
-            lines::write(&mut writer, request).await?;
-            let answer = lines::read(&mut reader).await?;
-            Ok((reader, writer, answer))
-        };
-        within(patience, talk).await
+    ) -> Result<(Connection, Answer), ClientError> {
+        let line = lines::to_line(request)?;
+        let (connection, answer) =
+            local_socket::ask(&self.path, line, lines::limits(patience)).await?;
+        Ok((connection, lines::parse(&answer)?))
     }
 }
 
@@ -293,7 +296,7 @@ impl Egress {
     pub async fn lost(&mut self) {
         // Until `close` the gateway has nothing to say, so anything that can be read is an end.
         use tokio::io::AsyncBufReadExt as _;
-        self.reader.fill_buf().await.ok();
+        self.connection.reader.fill_buf().await.ok();
     }
 
     /// Closes the egress. `proven` says that the check came out alive, so that the address may be asked at the faster pace.
@@ -301,11 +304,14 @@ impl Egress {
     /// # Errors
     /// When the gateway failed us: there is no account then, which is a fault.
     pub async fn close(mut self, proven: bool) -> Result<Account, ClientError> {
+        let Connection { reader, writer } = &mut self.connection;
         let talk = async {
-            lines::write(&mut self.writer, &Request::Close { proven }).await?;
-            Ok(lines::read(&mut self.reader).await?)
+            lines::write(writer, &Request::Close { proven }, ANSWER_TIME_MAX).await?;
+            lines::read(reader, ANSWER_TIME_MAX).await
         };
-        match within(ANSWER_TIME_MAX, talk).await? {
+        // One deadline over both.
+        let answer = tokio::time::timeout(ANSWER_TIME_MAX, talk).await;
+        match answer.map_err(|_elapsed| ClientError::Timeout)?? {
             Answer::Account(account) => Ok(account),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
             Answer::Ready { .. }
@@ -316,15 +322,5 @@ impl Egress {
             | Answer::Txt(_)
             | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
         }
-    }
-}
-
-async fn within<T>(
-    patience: Duration,
-    talk: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, ClientError> {
-    match tokio::time::timeout(patience, talk).await {
-        Ok(result) => result,
-        Err(_elapsed) => Err(ClientError::Timeout),
     }
 }

@@ -1,5 +1,7 @@
 //! Ways in for the fuzz targets. Compiled for them alone.
 
+use std::time::Duration;
+
 use protocol::Host;
 use tokio::io::AsyncBufRead;
 
@@ -12,7 +14,7 @@ use crate::wire::lines::{self, LineError};
 /// # Errors
 /// Why there is none.
 pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, LineError> {
-    lines::read(reader).await
+    lines::read(reader, Duration::MAX).await
 }
 
 /// The next answer, as the orchestrator reads it.
@@ -20,7 +22,7 @@ pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request,
 /// # Errors
 /// Why there is none.
 pub async fn answer<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Answer, LineError> {
-    lines::read(reader).await
+    lines::read(reader, Duration::MAX).await
 }
 
 /// What a names file of these bytes says of a host.

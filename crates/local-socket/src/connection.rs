@@ -119,7 +119,9 @@ mod tests {
             matches!(long, Err(AskError::Line(LineError::TooLong(8)))),
             "{long:?}"
         );
+        let began = tokio::time::Instant::now();
         let silent = asked(None).await;
+        assert!(began.elapsed() < Duration::from_secs(10));
         assert!(matches!(silent, Err(AskError::Late(_))), "{silent:?}");
         let nobody = ask(Path::new("/nonexistent/a.sock"), Vec::new(), LIMITS).await;
         assert!(matches!(nobody, Err(AskError::Connect(_))), "{nobody:?}");

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use local_socket::BindError;
 use thiserror::Error;
 
 use crate::net::resolve::ResolverError;
@@ -38,4 +39,13 @@ pub enum GatewayError {
     /// Another gateway answers at the control socket.
     #[error("another gateway answers at {0}")]
     AlreadyRunning(PathBuf),
+}
+
+impl From<BindError> for GatewayError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::InUse(path) => Self::AlreadyRunning(path),
+            BindError::Io { path, source } => Self::ControlSocket { path, source },
+        }
+    }
 }

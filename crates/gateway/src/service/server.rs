@@ -3,17 +3,14 @@
 //! A connection carries one request; one that opens a host stays until its `close`. Rejects settings that can't be used, a second gateway on the
 //! same socket, and requests out of order. Connections beyond [`CONTROL_SPARE`] more than may be open wait.
 
-use std::fs::Permissions;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use local_socket::{Connection, Limits, Listener};
 use tokio::io::BufReader;
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::net::family::{Routes, SystemRoutes};
@@ -71,9 +68,9 @@ pub async fn serve_over(
     warn_lab_mode(&settings);
     let path = settings.control_socket.clone();
     // First of all: what a former life left behind may only be swept by the one gateway that serves.
-    let listener = bind(&path).await?;
+    let listener = local_socket::bind(&path, CONTROL_MODE)?;
     let texts = match &settings.text_socket {
-        Some(path) => Some(bind(path).await?),
+        Some(path) => Some(local_socket::bind(path, CONTROL_MODE)?),
         None => None,
     };
     let shared = Arc::new(Shared::prepare(settings, routes)?);
@@ -118,32 +115,21 @@ enum Asked {
     Texts,
 }
 
-/// Takes connections until `shutdown`, so many at once, and ends those that are left.
+/// Serves a socket's connections until `shutdown`.
 async fn accept(
     shared: &Arc<Shared>,
-    listener: UnixListener,
+    listener: Listener,
     asked: Asked,
     connections_max: usize,
     shutdown: &CancellationToken,
 ) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = connections.join_next() => (),
-            accepted = listener.accept(), if connections.len() < connections_max => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(Box::pin(converse(Arc::clone(shared), stream, asked)));
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the control socket can't accept");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-        }
-    }
-    // Aborting a conversation drops its egress, and that its directory.
-    connections.shutdown().await;
+    let limits = Limits {
+        connections_max,
+        accept_pause: ACCEPT_PAUSE,
+    };
+    // At the end, dropping a conversation drops its egress, and that its directory.
+    let handle = |stream| Box::pin(converse(Arc::clone(shared), stream, asked));
+    local_socket::serve(listener, limits, shutdown, handle).await;
 }
 
 /// Each lab setting by itself, loudly: none of them belongs into a census of the real Fediverse.
@@ -165,36 +151,19 @@ fn warn_lab_mode(settings: &Settings) {
     }
 }
 
-async fn bind(path: &Path) -> Result<UnixListener, GatewayError> {
-    let failed = |source| GatewayError::ControlSocket {
-        path: path.to_owned(),
-        source,
-    };
-    let is_socket =
-        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-    if is_socket {
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(GatewayError::AlreadyRunning(path.to_owned()));
-        }
-        std::fs::remove_file(path).map_err(failed)?;
-    }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    std::fs::set_permissions(path, Permissions::from_mode(CONTROL_MODE)).map_err(failed)?;
-    Ok(listener)
-}
-
 /// One control connection, logged once if it ends badly.
 async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
-    let (reader, mut writer) = stream.into_split();
-    let mut reader = BufReader::new(reader);
+    let Connection {
+        mut reader,
+        mut writer,
+    } = Connection::from(stream);
     let ended = answer_first(&shared, asked, &mut reader, &mut writer).await;
-    match ended {
-        Ok(()) | Err(LineError::Ended | LineError::Io(_)) => (),
-        Err(error @ (LineError::TooLong | LineError::NotUnderstood(_))) => {
-            tracing::error!(%error, "a control request was refused");
-            let message = error.to_string();
-            say(&mut writer, &Answer::Refused { message }).await.ok();
-        }
+    if let Err(error) = ended
+        && !error.is_end()
+    {
+        tracing::error!(%error, "a control request was refused");
+        let message = error.to_string();
+        say(&mut writer, &Answer::Refused { message }).await.ok();
     }
 }
 
@@ -204,16 +173,18 @@ async fn answer_first(
     reader: &mut BufReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> Result<(), LineError> {
-    let first = tokio::time::timeout(FIRST_LINE_TIME_MAX, lines::read(reader)).await;
-    let Ok(request) = first else {
-        let message = "no request in time".to_owned();
-        return say(writer, &Answer::Refused { message }).await;
+    let request = match lines::read(reader, FIRST_LINE_TIME_MAX).await {
+        Err(LineError::Line(local_socket::LineError::Late(_))) => {
+            let message = "no request in time".to_owned();
+            return say(writer, &Answer::Refused { message }).await;
+        }
+        first => first?,
     };
-    match (request?, asked) {
+    match (request, asked) {
         (Request::Txt { name, group }, Asked::Anything | Asked::Texts) => {
             let answer = tokio::select! {
                 answer = text::look_up(shared, &name, &group) => answer,
-                () = lines::gone(reader) => return Err(LineError::Ended),
+                () = local_socket::gone(reader) => return Ok(()),
             };
             say(writer, &answer).await
         }
@@ -230,7 +201,7 @@ async fn answer_first(
         (Request::Wildcard { domain }, Asked::Anything) => {
             let answer = tokio::select! {
                 answer = wildcard::look_up(shared, &domain) => answer,
-                () = lines::gone(reader) => return Err(LineError::Ended),
+                () = local_socket::gone(reader) => return Ok(()),
             };
             say(writer, &answer).await
         }
@@ -277,7 +248,7 @@ async fn hold_open(
     };
     let opened = tokio::select! {
         opened = open::open(shared, &wanted) => opened,
-        () = lines::gone(reader) => return Err(LineError::Ended),
+        () = local_socket::gone(reader) => return Ok(()),
     };
     let (egress, answer) = match opened {
         Opened::Ready(egress, answer) => (egress, answer),
@@ -290,11 +261,14 @@ async fn hold_open(
         .unused_max
         .saturating_add(budget.time_max)
         .saturating_add(CLOSE_GRACE);
-    let Ok(request) = tokio::time::timeout(patience, lines::read(reader)).await else {
-        tracing::error!(host = %wanted.host, check.id = %wanted.check, "an egress was never closed");
-        return Ok(());
+    let request = match lines::read(reader, patience).await {
+        Err(LineError::Line(local_socket::LineError::Late(_))) => {
+            tracing::error!(host = %wanted.host, check.id = %wanted.check, "an egress was never closed");
+            return Ok(());
+        }
+        second => second?,
     };
-    match request? {
+    match request {
         Request::Close { proven } => {
             let account = egress.close().await;
             if proven {
@@ -315,8 +289,5 @@ async fn hold_open(
 }
 
 async fn say(writer: &mut OwnedWriteHalf, answer: &Answer) -> Result<(), LineError> {
-    match tokio::time::timeout(ANSWER_TIME_MAX, lines::write(writer, answer)).await {
-        Ok(written) => written,
-        Err(_elapsed) => Err(LineError::Ended),
-    }
+    lines::write(writer, answer, ANSWER_TIME_MAX).await
 }

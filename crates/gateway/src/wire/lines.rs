@@ -1,82 +1,88 @@
-//! NDJSON on the control connection, bounded before it is parsed.
-//!
-//! In: a byte stream. Out: values, one a line. Refused: a line over [`CONTROL_LINE_BYTES_MAX`], and what is no value of the wanted type.
+//! NDJSON on the control connection: a value a line, at most [`CONTROL_LINE_BYTES_MAX`] long.
 
-use std::io;
+use std::time::Duration;
 
+use local_socket::LineLimits;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncWrite};
 
 use crate::wire::control::CONTROL_LINE_BYTES_MAX;
 
 /// Why there is no next value.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The connection broke.
-    #[error("the control connection broke")]
-    Io(#[from] io::Error),
-    /// It ended, between lines or within one.
-    #[error("the control connection ended")]
-    Ended,
-    /// A line over the bound.
-    #[error("a control line is longer than {CONTROL_LINE_BYTES_MAX} bytes")]
-    TooLong,
+    /// There is no line.
+    #[error("control connection: {0}")]
+    Line(#[from] local_socket::LineError),
     /// A line that is no such value.
     #[error("a control line was not understood")]
     NotUnderstood(#[source] serde_json::Error),
+}
+
+impl LineError {
+    /// Whether the other end is gone or silent, and not in error.
+    pub fn is_end(&self) -> bool {
+        use local_socket::LineError as Line;
+        match self {
+            Self::Line(Line::Io(_) | Line::Ended | Line::Late(_)) => true,
+            Self::Line(Line::TooLong(_)) | Self::NotUnderstood(_) => false,
+        }
+    }
+}
+
+/// The bounds on a control line.
+pub(crate) fn limits(time_max: Duration) -> LineLimits {
+    LineLimits {
+        bytes_max: CONTROL_LINE_BYTES_MAX,
+        time_max,
+    }
 }
 
 /// The next line as a value. Not to be cancelled midway: what was read of a line is lost then.
 ///
 /// # Errors
 /// Why there is none. The connection is of no more use then.
-pub(crate) async fn read<T, R>(reader: &mut R) -> Result<T, LineError>
+pub(crate) async fn read<T, R>(reader: &mut R, time_max: Duration) -> Result<T, LineError>
 where
     T: DeserializeOwned,
     R: AsyncBufRead + Unpin,
 {
-    let mut line = Vec::new();
-    loop {
-        let bytes = reader.fill_buf().await?;
-        if bytes.is_empty() {
-            return Err(LineError::Ended);
-        }
-        let end = bytes.iter().position(|&byte| byte == b'\n');
-        let taken = end.unwrap_or(bytes.len());
-        if line.len().saturating_add(taken) > CONTROL_LINE_BYTES_MAX {
-            return Err(LineError::TooLong);
-        }
-        line.extend(bytes.iter().take(taken));
-        reader.consume(taken.saturating_add(usize::from(end.is_some())));
-        if end.is_some() {
-            return protocol::parse_line(&line).map_err(LineError::NotUnderstood);
-        }
-    }
+    parse(&local_socket::read_line(reader, limits(time_max)).await?)
+}
+
+/// A line's value.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
+    protocol::parse_line(line).map_err(LineError::NotUnderstood)
 }
 
 /// Writes a value as a line.
 ///
 /// # Errors
-/// When the connection broke.
-pub(crate) async fn write<T, W>(writer: &mut W, value: &T) -> Result<(), LineError>
+/// When the connection broke, or nobody reads.
+pub(crate) async fn write<T, W>(
+    writer: &mut W,
+    value: &T,
+    time_max: Duration,
+) -> Result<(), LineError>
 where
     T: Serialize + Sync,
     W: AsyncWrite + Unpin,
 {
-    let mut line = serde_json::to_vec(value).map_err(LineError::NotUnderstood)?;
-    line.push(b'\n');
-    writer.write_all(&line).await?;
-    Ok(())
+    let line = to_line(value)?;
+    Ok(local_socket::write_line(writer, line, time_max).await?)
 }
 
-/// Resolves when the other end is gone; never when it has sent something instead. May be cancelled.
-pub(crate) async fn gone<R: AsyncBufRead + Unpin>(reader: &mut R) {
-    let sent = matches!(reader.fill_buf().await, Ok(bytes) if !bytes.is_empty());
-    if sent {
-        std::future::pending::<()>().await;
-    }
+/// A value as a line, without its newline.
+///
+/// # Errors
+/// When it has no JSON form.
+pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, LineError> {
+    serde_json::to_vec(value).map_err(LineError::NotUnderstood)
 }
 
 #[cfg(test)]
@@ -85,25 +91,30 @@ mod tests {
     use crate::wire::control::Request;
 
     async fn first(bytes: &[u8]) -> Result<Request, LineError> {
-        read(&mut tokio::io::BufReader::with_capacity(16, bytes)).await
+        let mut reader = tokio::io::BufReader::with_capacity(16, bytes);
+        read(&mut reader, Duration::MAX).await
     }
 
     #[tokio::test]
     async fn a_line_is_bounded_before_it_is_parsed() {
         let long = vec![b'x'; CONTROL_LINE_BYTES_MAX + 1];
-        assert!(matches!(first(&long).await, Err(LineError::TooLong)));
+        assert!(matches!(
+            first(&long).await,
+            Err(LineError::Line(local_socket::LineError::TooLong(
+                CONTROL_LINE_BYTES_MAX
+            )))
+        ));
         assert!(matches!(
             first(b"{}\n").await,
             Err(LineError::NotUnderstood(_))
         ));
         assert!(matches!(
             first(b"{\"status\":{}}").await,
-            Err(LineError::Ended)
+            Err(LineError::Line(local_socket::LineError::Ended))
         ));
         assert!(matches!(
             first(b"{\"status\":{}}\nmore").await,
             Ok(Request::Status {})
         ));
-        assert!(matches!(first(b"").await, Err(LineError::Ended)));
     }
 }
