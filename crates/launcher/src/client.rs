@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use local_socket::{LineError, LineLimits};
 use protocol::{CheckId, Host};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, BufReader};
 use tokio::net::UnixStream;
 
 use crate::wire::{
@@ -20,11 +21,12 @@ use crate::wire::{
 /// For connecting and for writing a request of 1 KiB to a launcher that works.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// For the answer to anything but a launch: the launcher waits 10 s for its engine to be found, and as long for that one's answer.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(25);
-
-/// Longest answer line: `list` with a thousand ids.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// The answer to anything but a launch. The longest is that to `list`, with a thousand ids. The launcher waits 10 s for its engine to be found,
+/// and as long for that one's answer.
+const ANSWER_LIMITS: LineLimits = LineLimits {
+    bytes_max: 64 * 1024,
+    time_max: Duration::from_secs(25),
+};
 
 /// Taken from the stream at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -166,9 +168,8 @@ impl LauncherClient {
     }
 
     async fn request(&self, request: &Request) -> Result<Box<dyn Carrier>, ClientError> {
-        let mut line =
+        let line =
             serde_json::to_vec(request).map_err(|error| ClientError::Garbled(error.to_string()))?;
-        line.push(b'\n');
         let asked = async {
             let mut stream: Box<dyn Carrier> = match &self.way {
                 Way::Socket(path) => Box::new(
@@ -179,9 +180,10 @@ impl LauncherClient {
                 #[cfg(test)]
                 Way::InMemory(connect) => Box::new(connect()),
             };
-            stream.write_all(&line).await.map_err(ClientError::Broken)?;
+            local_socket::write_line(&mut stream, line, REQUEST_WAIT_MAX).await?;
             Ok(stream)
         };
+        // One deadline over connecting and writing.
         match tokio::time::timeout(REQUEST_WAIT_MAX, asked).await {
             Ok(asked) => asked,
             Err(_elapsed) => Err(ClientError::TimedOut(REQUEST_WAIT_MAX)),
@@ -189,19 +191,20 @@ impl LauncherClient {
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, ClientError> {
-        let stream = self.request(request).await?;
-        let mut line = Vec::new();
-        let mut limited = stream.take(ANSWER_BYTES_MAX);
-        let read = limited.read_to_end(&mut line);
-        match tokio::time::timeout(ANSWER_WAIT_MAX, read).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(ClientError::Broken(error)),
-            Err(_elapsed) => return Err(ClientError::TimedOut(ANSWER_WAIT_MAX)),
-        }
-        if line.is_empty() {
-            return Err(ClientError::Broken(io::ErrorKind::UnexpectedEof.into()));
-        }
+        let mut stream = BufReader::new(self.request(request).await?);
+        let line = local_socket::read_line(&mut stream, ANSWER_LIMITS).await?;
         serde_json::from_slice(&line).map_err(|error| ClientError::Garbled(error.to_string()))
+    }
+}
+
+impl From<LineError> for ClientError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Io(error) => Self::Broken(error),
+            LineError::Ended => Self::Broken(io::ErrorKind::UnexpectedEof.into()),
+            LineError::TooLong(_) => Self::Garbled(error.to_string()),
+            LineError::Late(limit) => Self::TimedOut(limit),
+        }
     }
 }
 
@@ -306,6 +309,7 @@ fn unexpected(answer: Answer) -> ClientError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt as _;
 
     async fn check(bytes: &[u8], expect: Result<Frame, &str>) {
         let (mut near, far) = tokio::io::duplex(1024);

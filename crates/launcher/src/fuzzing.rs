@@ -11,7 +11,7 @@ use crate::wire::{FrameKind, LaunchFault, Request};
 
 /// The request of a connection to the launcher, if it is one.
 pub async fn request<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Request> {
-    let line = request_line(reader).await?;
+    let line = request_line(reader).await.ok()?;
     protocol::parse_line(&line).ok()
 }
 

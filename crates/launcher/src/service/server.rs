@@ -3,19 +3,17 @@
 //! Answers with frames or one line. Rejects request lines that are long, late or not understood, a check that runs
 //! already, and more checks than there are slots.
 
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use local_socket::{BindError, Limits, LineError, LineLimits, Listener};
 use protocol::CheckId;
 use thiserror::Error;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
-};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::container::run::fault;
@@ -39,6 +37,9 @@ const LIST_MAX: usize = 1024;
 
 /// After a failed accept, which is for want of file descriptors and passes when connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Everybody who sees the socket's folder may use it: the folder is the lock.
+const SOCKET_MODE: u32 = 0o666;
 
 /// Launches checks. Clones share everything.
 #[derive(Debug)]
@@ -73,6 +74,15 @@ pub enum LauncherError {
     },
 }
 
+impl From<BindError> for LauncherError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::InUse(path) => Self::Taken { path },
+            BindError::Io { path, source } => Self::Listen { path, source },
+        }
+    }
+}
+
 /// Makes the socket, and serves until `shutdown`; then ends all checks and removes it.
 ///
 /// The engine need not be there: it is looked for with growing pauses, and checks are answered with the fault `EngineDown` meanwhile.
@@ -85,14 +95,14 @@ pub async fn serve<E: Engine>(
     shutdown: CancellationToken,
 ) -> Result<(), LauncherError> {
     let path = settings.door_socket.clone();
-    let listener = listen(&path).await?;
+    let listener = local_socket::bind(&path, SOCKET_MODE)?;
     if settings.extra_roots {
         tracing::warn!("LAB: CHECKERS TRUST THE ROOTS THAT THE GATEWAY LAYS");
     }
     let launcher = Launcher::new(settings, engine);
     tokio::select! {
         () = launcher.keep(shutdown) => {}
-        () = launcher.accept(&listener) => {}
+        () = launcher.accept(listener) => {}
     }
     // The next start would clear it away.
     if let Err(error) = tokio::fs::remove_file(&path).await {
@@ -135,16 +145,15 @@ impl<E: Engine> Launcher<E> {
         supervisor::sweep_last(shared).await;
     }
 
-    /// Serves one connection in a task of its own.
-    #[cfg(test)]
-    pub(crate) fn spawn_connection<S>(&self, stream: S)
+    /// Serves one connection in a task of its own, which [`Self::keep`] waits for.
+    pub(crate) fn spawn_connection<S>(&self, stream: S) -> JoinHandle<()>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let launcher = self.clone();
         self.shared
             .connections
-            .spawn(async move { launcher.serve_connection(stream).await });
+            .spawn(async move { launcher.serve_connection(stream).await })
     }
 
     /// Serves one connection, over whatever carries bytes both ways, to its end. For a launch this includes the container's removal.
@@ -153,14 +162,10 @@ impl<E: Engine> Launcher<E> {
         S: AsyncRead + AsyncWrite + Send + Unpin,
     {
         let (mut reader, writer) = tokio::io::split(stream);
-        let line = tokio::time::timeout(REQUEST_WAIT_MAX, request_line(&mut reader)).await;
-        let request = match line {
-            Ok(Some(line)) => protocol::parse_line::<Request>(&line)
+        let request = match request_line(&mut reader).await {
+            Ok(line) => protocol::parse_line::<Request>(&line)
                 .map_err(|error| bad_request(error.to_string())),
-            Ok(None) => Err(bad_request(
-                "one line of at most 1 KiB was expected".to_owned(),
-            )),
-            Err(_elapsed) => Err(bad_request("no request came".to_owned())),
+            Err(why) => Err(bad_request(why.to_owned())),
         };
         let answer = match request {
             Ok(Request::Launch { check, host }) => {
@@ -223,82 +228,60 @@ impl<E: Engine> Launcher<E> {
 
     async fn answer<W: AsyncWrite + Unpin>(&self, mut writer: W, answer: &Answer) {
         // Our own types: they always have a JSON form.
-        let mut line = serde_json::to_vec(answer).unwrap_or_default();
-        line.push(b'\n');
-        let written = async {
-            writer.write_all(&line).await?;
-            writer.shutdown().await
-        };
+        let line = serde_json::to_vec(answer).unwrap_or_default();
         let limit = self.shared.settings.call_timeout;
+        let written = async {
+            local_socket::write_line(&mut writer, line, limit).await?;
+            Ok::<(), LineError>(writer.shutdown().await?)
+        };
         if !matches!(tokio::time::timeout(limit, written).await, Ok(Ok(()))) {
             tracing::debug!("an answer was not taken");
         }
     }
 
-    async fn accept(&self, listener: &UnixListener) {
-        let most = self
+    /// Serves the socket's connections. Those that are open when this is dropped go on: [`Self::keep`] waits for them.
+    async fn accept(&self, listener: Listener) {
+        let connections_max = self
             .shared
             .settings
             .checks_max
             .saturating_mul(CONTAINERS_PER_SLOT)
             .saturating_add(OTHER_CONNECTIONS_MAX);
-        let free = Arc::new(Semaphore::new(most));
-        loop {
-            // Never closed, so there is always a permit at some time; whoever comes meanwhile waits in the listener's own queue.
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-                return;
-            };
-            match listener.accept().await {
-                Ok((stream, _address)) => {
-                    let launcher = self.clone();
-                    self.shared.connections.spawn(async move {
-                        launcher.serve_connection(stream).await;
-                        drop(permit);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+        let limits = Limits {
+            connections_max,
+            accept_pause: ACCEPT_PAUSE,
+        };
+        let handle = |stream: UnixStream| {
+            let served = self.spawn_connection(stream);
+            async move {
+                // Its panic was reported where it happened.
+                served.await.ok();
             }
-        }
+        };
+        local_socket::serve(listener, limits, &CancellationToken::new(), handle).await;
     }
 }
 
-/// The one line of a connection, without its newline; `None` when it is too long, not ended, or followed by more in the same read. What comes
-/// later is not waited for: [`launch`] takes it for the end of its reader, and nobody reads it after the other requests.
-pub(crate) async fn request_line<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Vec<u8>> {
-    let most = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
-    let mut limited = BufReader::new(reader.take(most));
-    let mut line = Vec::new();
-    limited.read_until(b'\n', &mut line).await.ok()?;
-    let whole = line.pop() == Some(b'\n') && limited.buffer().is_empty();
-    whole.then_some(line)
-}
-
-/// Makes the socket, which everybody who sees its folder may open: the folder is the lock.
-async fn listen(path: &Path) -> Result<UnixListener, LauncherError> {
-    let failed = |source| LauncherError::Listen {
-        path: path.to_owned(),
-        source,
+/// The one line of a connection, which has [`REQUEST_BYTES_MAX`] with its newline, and is returned without. What comes after it in another read is not waited for: [`launch`] treats it as the
+/// end of its reader, and nobody reads it after the other requests.
+///
+/// # Errors
+/// What to answer: the line is too long, late or not ended, or more follows it in the same read.
+pub(crate) async fn request_line<R: AsyncRead + Unpin>(
+    reader: &mut R,
+) -> Result<Vec<u8>, &'static str> {
+    let limits = LineLimits {
+        bytes_max: REQUEST_BYTES_MAX.saturating_sub(1),
+        time_max: REQUEST_WAIT_MAX,
     };
-    if let Ok(found) = tokio::fs::symlink_metadata(path).await
-        && found.file_type().is_socket()
-    {
-        // A former life that was killed leaves its socket, on which nobody answers.
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(LauncherError::Taken {
-                path: path.to_owned(),
-            });
+    let mut buffered = BufReader::new(reader);
+    match local_socket::read_line(&mut buffered, limits).await {
+        Ok(line) if buffered.buffer().is_empty() => Ok(line),
+        Err(LineError::Late(_)) => Err("no request came"),
+        Ok(_) | Err(LineError::Io(_) | LineError::Ended | LineError::TooLong(_)) => {
+            Err("one line of at most 1 KiB was expected")
         }
-        tokio::fs::remove_file(path).await.map_err(failed)?;
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    let everybody = std::fs::Permissions::from_mode(0o666);
-    tokio::fs::set_permissions(path, everybody)
-        .await
-        .map_err(failed)?;
-    Ok(listener)
 }
 
 #[cfg(test)]

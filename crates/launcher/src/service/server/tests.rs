@@ -2,6 +2,8 @@ mod holds;
 mod images;
 mod properties;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::client::{ClientError, Container, Frame, LauncherClient};
 use crate::service::launch::UNENDED_IN_A_ROW_MAX;
@@ -9,6 +11,7 @@ use crate::tests::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
 use crate::wire::FaultKind;
 use crate::wire::{End, Killed};
 use protocol::{CheckId, Host};
+use tokio::io::AsyncReadExt as _;
 
 fn host() -> Host {
     Host::parse("a.example").unwrap()
@@ -22,7 +25,7 @@ struct Running {
     launcher: Launcher<FakeEngine>,
     client: LauncherClient,
     shutdown: CancellationToken,
-    keeping: tokio::task::JoinHandle<()>,
+    keeping: JoinHandle<()>,
 }
 
 fn launcher(script: Script, change: impl FnOnce(&FakeEngine, &mut Settings)) -> Running {
@@ -403,7 +406,7 @@ async fn the_door_is_a_socket_for_everybody_in_its_folder_and_for_one_launcher()
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("launcher.sock");
     // What a launcher that was killed leaves behind.
-    drop(UnixListener::bind(&path).unwrap());
+    drop(tokio::net::UnixListener::bind(&path).unwrap());
     let settings = Settings {
         door_socket: path.clone(),
         ..Settings::default()

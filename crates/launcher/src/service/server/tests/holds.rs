@@ -5,7 +5,7 @@ use super::super::*;
 use crate::client::{Frame, LauncherClient};
 use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
 use protocol::Host;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt as _, DuplexStream};
 use tokio::time::Instant;
 
 /// A sound launch's own calls, and those of the start before it: version, list, image, volume and the probe's six.
@@ -255,10 +255,10 @@ async fn ten_thousand_connections_that_say_nothing_pass_by() {
     const OPEN_MAX: usize = 400;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("launcher.sock");
-    let listener = listen(&path).await.unwrap();
+    let listener = local_socket::bind(&path, SOCKET_MODE).unwrap();
     let running = launcher(Script::Print(0));
     let accepting = running.launcher.clone();
-    tokio::spawn(async move { accepting.accept(&listener).await });
+    tokio::spawn(async move { accepting.accept(listener).await });
     running.launcher.shared.settled().await;
     let most = CONTAINERS_PER_SLOT.saturating_add(OTHER_CONNECTIONS_MAX);
     let mut open = std::collections::VecDeque::new();

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use protocol::Host;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 use super::super::*;
 use crate::container::spec::Spec;
