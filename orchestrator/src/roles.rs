@@ -17,7 +17,7 @@ use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::lists;
 use crate::names::gate::{self, NameGate};
 use crate::names::groups;
-use crate::serve::control::{self, Handler};
+use crate::serve::control::{ControlSocket, Handler};
 use crate::serve::intake::IntakeDoor;
 use crate::serve::intake::proofs::Visits;
 use crate::serve::metrics::survey::Places;
@@ -66,8 +66,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         signals,
     )
     .await?;
-    let listener = control::listen(&config.control_socket())?;
-    let control = control::serve(config.control_socket(), listener, handler, shutdown.clone());
+    let control = ControlSocket::open(&config.control_socket())?;
+    let control = control.serve(handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
     let intake = async {
         match intake {

@@ -3,3 +3,5 @@
 pub mod control;
 pub mod intake;
 pub mod metrics;
+
+mod socket;

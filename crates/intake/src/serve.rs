@@ -3,10 +3,8 @@
 //! In: connections of the web server in front. Out: an answer each, and the end: one request a connection, so that none holds a place for nothing.
 //! Refused: heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait.
 
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +14,11 @@ use gateway::GatewayClient;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use local_socket::{Accept, BindError, Limits};
 use thiserror::Error;
 use token::TestDomain;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::task::JoinSet;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::proof::{FileProof, ProofSource, TxtProof};
@@ -47,8 +45,10 @@ pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 /// Mode of the Unix socket: the web server in front is another user, and whoever has the volume may use it.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Pause after a failed accept, so that a lack of descriptors doesn't burn the processor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const LIMITS: Limits = Limits {
+    connections_max: CONNECTIONS_MAX,
+    accept_pause: Duration::from_millis(200),
+};
 
 /// The intake can't begin.
 #[derive(Debug, Error)]
@@ -66,8 +66,21 @@ pub enum IntakeError {
     AlreadyRunning(PathBuf),
 }
 
+impl From<BindError> for IntakeError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::InUse(path) => Self::AlreadyRunning(path),
+            BindError::Io { path, source } => Self::Listen {
+                at: path.display().to_string(),
+                source,
+            },
+        }
+    }
+}
+
+#[derive(Debug)]
 enum Listener {
-    Unix(UnixListener),
+    Unix(local_socket::Listener),
     Tcp(TcpListener),
 }
 
@@ -97,23 +110,8 @@ pub async fn serve(
     ];
     let router = router(Arc::new(Shared::new(settings, texts, census, proofs, now)));
     tracing::info!(?listen, "the intake serves");
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = connections.join_next() => (),
-            accepted = accept(&listener), if connections.len() < CONNECTIONS_MAX => match accepted {
-                Ok((stream, peer)) => {
-                    connections.spawn(converse(stream, peer, router.clone()));
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the intake can't accept");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-        }
-    }
-    connections.shutdown().await;
+    let handle = |(stream, peer)| converse(stream, peer, router.clone());
+    local_socket::serve(listener, LIMITS, &shutdown, handle).await;
     if let Listen::Unix(path) = &listen
         && let Err(error) = std::fs::remove_file(path)
     {
@@ -125,15 +123,16 @@ pub async fn serve(
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn accept(listener: &Listener) -> io::Result<(Box<dyn Stream>, Peer)> {
-    match listener {
-        Listener::Unix(listener) => {
-            let (stream, _unnamed) = listener.accept().await?;
-            Ok((Box::new(stream), Peer(None)))
-        }
-        Listener::Tcp(listener) => {
-            let (stream, peer) = listener.accept().await?;
-            Ok((Box::new(stream), Peer(Some(peer.ip()))))
+impl Accept for Listener {
+    type Stream = (Box<dyn Stream>, Peer);
+
+    async fn accept(&mut self) -> io::Result<Self::Stream> {
+        match self {
+            Self::Unix(listener) => Ok((Box::new(listener.accept().await?), Peer(None))),
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok((Box::new(stream), Peer(Some(peer.ip()))))
+            }
         }
     }
 }
@@ -157,7 +156,7 @@ async fn converse(stream: Box<dyn Stream>, peer: Peer, router: Router) {
 
 async fn bind(listen: &Listen) -> Result<Listener, IntakeError> {
     match listen {
-        Listen::Unix(path) => bind_unix(path).await,
+        Listen::Unix(path) => Ok(Listener::Unix(local_socket::bind(path, SOCKET_MODE)?)),
         Listen::Tcp(address) => {
             TcpListener::bind(address)
                 .await
@@ -168,24 +167,6 @@ async fn bind(listen: &Listen) -> Result<Listener, IntakeError> {
                 })
         }
     }
-}
-
-async fn bind_unix(path: &Path) -> Result<Listener, IntakeError> {
-    let failed = |source| IntakeError::Listen {
-        at: path.display().to_string(),
-        source,
-    };
-    let is_socket =
-        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-    if is_socket {
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(IntakeError::AlreadyRunning(path.to_owned()));
-        }
-        std::fs::remove_file(path).map_err(failed)?;
-    }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
-    Ok(Listener::Unix(listener))
 }
 
 /// The longest wait for an intake that is asked whether it serves.

@@ -10,16 +10,16 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use local_socket::{AskError, LineLimits};
 use protocol::Host;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 /// Longest line either way: ten lines of a proof, which has [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes, each of which may take two, and what goes
 /// around them. All else is two names, a hash and a sentence.
-pub const LINE_BYTES_MAX: u64 = 16 * 1024;
+pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest wait for the daemon's answer: it has to write to its disk.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -180,12 +180,9 @@ pub enum Answer {
 /// A line that can't be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The connection broke.
-    #[error("the connection broke")]
-    Io(#[from] io::Error),
-    /// It ended before the line did, or the line is over [`LINE_BYTES_MAX`].
-    #[error("the line is not whole, or longer than {LINE_BYTES_MAX} bytes")]
-    NotWhole,
+    /// There is none.
+    #[error(transparent)]
+    Line(#[from] local_socket::LineError),
     /// It is no such value.
     #[error("the line was not understood")]
     NotUnderstood(#[from] serde_json::Error),
@@ -195,28 +192,32 @@ pub enum LineError {
 ///
 /// # Errors
 /// Why there is none.
-pub async fn read<T: DeserializeOwned>(from: impl AsyncRead + Unpin) -> Result<T, LineError> {
-    let mut line = Vec::new();
-    BufReader::new(from.take(LINE_BYTES_MAX))
-        .read_until(b'\n', &mut line)
-        .await?;
-    match line.strip_suffix(b"\n") {
-        Some(line) => Ok(protocol::parse_line(line)?),
-        None => Err(LineError::NotWhole),
-    }
+pub async fn read<T: DeserializeOwned>(
+    from: impl AsyncRead + Unpin,
+    time_max: Duration,
+) -> Result<T, LineError> {
+    let line = local_socket::read_line(&mut BufReader::new(from), limits(time_max)).await?;
+    Ok(protocol::parse_line(&line)?)
 }
 
 /// Writes one line.
 ///
 /// # Errors
-/// When the connection broke.
+/// When the connection broke, or nobody reads.
 pub async fn write<T: Serialize + Sync>(
     mut to: impl AsyncWrite + Unpin,
     value: &T,
+    time_max: Duration,
 ) -> Result<(), LineError> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    Ok(to.write_all(&line).await?)
+    let line = serde_json::to_vec(value)?;
+    Ok(local_socket::write_line(&mut to, line, time_max).await?)
+}
+
+fn limits(time_max: Duration) -> LineLimits {
+    LineLimits {
+        bytes_max: LINE_BYTES_MAX,
+        time_max,
+    }
 }
 
 /// Speaks to the daemon.
@@ -228,12 +229,25 @@ pub struct Census {
 /// The daemon did not answer. A fault of ours.
 #[derive(Debug, Error)]
 pub enum Away {
-    /// Nobody answers at its socket, or the connection broke off.
+    /// Nobody answers at its socket.
+    #[error("the daemon is not there")]
+    NotThere(#[source] io::Error),
+    /// The connection broke off, or the answer is none.
     #[error("the daemon is not there")]
     Line(#[from] LineError),
     /// No answer in time.
     #[error("the daemon did not answer in time")]
     Silent,
+}
+
+impl From<AskError> for Away {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Connect(error) => Self::NotThere(error),
+            AskError::Line(error) => Self::Line(error.into()),
+            AskError::Late(_) => Self::Silent,
+        }
+    }
 }
 
 impl Census {
@@ -247,17 +261,10 @@ impl Census {
     /// # Errors
     /// When there is no answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
-        let talk = async {
-            let stream = UnixStream::connect(&self.path)
-                .await
-                .map_err(LineError::Io)?;
-            let (from, to) = stream.into_split();
-            write(to, request).await?;
-            Ok(read(from).await?)
-        };
-        tokio::time::timeout(request.answer_time_max(), talk)
-            .await
-            .unwrap_or(Err(Away::Silent))
+        let line = serde_json::to_vec(request).map_err(LineError::from)?;
+        let limits = limits(request.answer_time_max());
+        let (_connection, answer) = local_socket::ask(&self.path, line, limits).await?;
+        Ok(protocol::parse_line(&answer).map_err(LineError::from)?)
     }
 }
 
@@ -305,13 +312,13 @@ mod tests {
             " ".repeat(16 * 1024)
         );
         assert!(matches!(
-            read::<Request>(long.as_bytes()).await,
-            Err(LineError::NotWhole)
+            read::<Request>(long.as_bytes(), Duration::MAX).await,
+            Err(LineError::Line(local_socket::LineError::TooLong(_)))
         ));
         let cut = &br#"{"submission_state":{"host":"a.example"}}"#[..];
         assert!(matches!(
-            read::<Request>(cut).await,
-            Err(LineError::NotWhole)
+            read::<Request>(cut, Duration::MAX).await,
+            Err(LineError::Line(local_socket::LineError::Ended))
         ));
     }
 

@@ -3,27 +3,25 @@
 //! A connection carries one request, a line of JSON; the answer is any number of `step` lines and one `done` or `failed`.
 //! The socket lies in the data directory, which only the census's own user may enter.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use admission::KeyHash;
-use anyhow::Context;
 use census::source::Memory;
 use census::time::Calendar;
 use dump::Force;
+use local_socket::{Connection, LineError, LineLimits, Listener};
 use protocol::Host;
 use store::{OptIn, OptOut, StoreError, Writer};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::MissedTickBehavior;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
 use crate::names::gate::{Brought, NameGate, Submitted};
 use crate::names::groups::{self, Verb};
+use crate::serve::socket;
 use crate::services::Services;
 
 mod adopt;
@@ -35,19 +33,19 @@ pub use self::client::{Conversation, ask};
 pub use self::wire::{AddReport, Answer, By, Request};
 
 /// Longest request: a batch of names.
-pub const REQUEST_BYTES_MAX: u64 = 256 * 1024;
+pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
+
+/// A client writes its request at once.
+const REQUEST_LIMITS: LineLimits = LineLimits {
+    bytes_max: REQUEST_BYTES_MAX,
+    time_max: Duration::from_secs(5),
+};
 
 /// Names in one request: below [`REQUEST_BYTES_MAX`] even when all are as long as names can be.
 pub const NAMES_PER_REQUEST_MAX: usize = 200;
 
 /// Connections at once: operators' commands and a health check.
 const CONNECTIONS_MAX: usize = 32;
-
-/// How often the socket is looked for.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// A client that sends no whole request in this time is let go.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Steps of a watched check that wait for a slow terminal.
 const STEPS_WAITING_MAX: usize = 4096;
@@ -351,123 +349,48 @@ fn in_words(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Mode of the sockets that only the census's own user may use.
-pub(crate) const SOCKET_MODE: u32 = 0o600;
+/// The control socket, which listens.
+#[derive(Debug)]
+pub struct ControlSocket(Listener);
 
-/// Makes the control socket.
-///
-/// # Errors
-/// When it can't be made: its path is too long, or its directory can't be written.
-pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
-    listen_as(path, SOCKET_MODE)
-}
+impl ControlSocket {
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// When it can't be made: its path is too long, its directory can't be written, or another process serves it.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        Ok(Self(socket::listen(path, socket::OWN_USER)?))
+    }
 
-/// Makes a socket of this mode.
-///
-/// # Errors
-/// As [`listen`].
-pub(crate) fn listen_as(path: &Path, mode: u32) -> anyhow::Result<UnixListener> {
-    // The database's lock is held, so a socket that is there is a former life's.
-    std::fs::remove_file(path)
-        .or_else(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                Ok(())
-            } else {
-                Err(error)
-            }
-        })
-        .with_context(|| format!("cannot remove the stale socket {}", path.display()))?;
-    let listener = UnixListener::bind(path)
-        .with_context(|| format!("cannot make the socket {}", path.display()))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    Ok(listener)
-}
-
-/// Serves the control socket until `shutdown`, and makes it anew when somebody took it away.
-///
-/// # Errors
-/// None; it is a `Result` so that it can be joined with the loop.
-pub async fn serve(
-    path: PathBuf,
-    listener: UnixListener,
-    handler: Handler,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let talk = move |stream| {
-        let handler = handler.clone();
-        async move { converse(stream, &handler).await }
-    };
-    accept(path, listener, SOCKET_MODE, CONNECTIONS_MAX, talk, shutdown).await
-}
-
-/// Serves a socket of ours until `shutdown`: `talk` with each connection, at most `connections_max` at once. Makes the socket anew when somebody
-/// took it away, of this mode.
-///
-/// # Errors
-/// None; it is a `Result` so that it can be joined with the loop.
-pub(crate) async fn accept<Talking>(
-    path: PathBuf,
-    mut listener: UnixListener,
-    mode: u32,
-    connections_max: usize,
-    talk: impl Fn(UnixStream) -> Talking,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()>
-where
-    Talking: Future<Output = anyhow::Result<()>> + Send + 'static,
-{
-    let places = Arc::new(Semaphore::new(connections_max));
-    let mut look = tokio::time::interval(LOOK_EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return Ok(());
+    /// Serves it until `shutdown`, and makes it again when somebody removes it.
+    ///
+    /// # Errors
+    /// None; it is a `Result` so that it can be joined with the loop.
+    pub async fn serve(self, handler: Handler, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let talk = move |stream| {
+            let handler = handler.clone();
+            async move { converse(stream, &handler).await }
         };
-        let accepted = tokio::select! {
-            () = shutdown.cancelled() => return Ok(()),
-            accepted = listener.accept() => accepted,
-            _ = look.tick() => {
-                // Without its directory it can't be made, and there is nobody to ask.
-                if is_missing(&path) && let Ok(anew) = listen_as(&path, mode) {
-                    tracing::warn!(path = %path.display(), "a socket was taken away; there is a new one");
-                    listener = anew;
-                }
-                continue;
-            }
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "control socket");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                continue;
-            }
-        };
-        let talking = talk(stream);
-        tokio::spawn(async move {
-            if let Err(error) = talking.await {
-                tracing::debug!(%error, "a control connection ended early");
-            }
-            drop(place);
-        });
+        socket::serve(self.0, CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
     }
 }
 
-fn is_missing(path: &Path) -> bool {
-    matches!(path.try_exists(), Ok(false))
-}
-
 async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
-    let (read, mut write) = stream.into_split();
-    let mut line = String::new();
-    tokio::time::timeout(
-        REQUEST_WITHIN,
-        BufReader::new(read.take(REQUEST_BYTES_MAX)).read_line(&mut line),
-    )
-    .await??;
+    let Connection {
+        mut reader,
+        mut writer,
+    } = Connection::from(stream);
+    let request = match local_socket::read_line(&mut reader, REQUEST_LIMITS).await {
+        Ok(line) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
+        Err(error @ LineError::TooLong(_)) => Err(error.to_string()),
+        Err(error @ (LineError::Io(_) | LineError::Ended | LineError::Late(_))) => {
+            return Err(error.into());
+        }
+    };
     let (answers, mut outgoing) = mpsc::channel(64);
     let serve = async {
-        match serde_json::from_str(&line) {
+        match request {
             Ok(request) => handler.handle(request, &answers).await,
             Err(error) => answers
                 .send(Answer::Failed(format!("not a request: {error}")))
@@ -478,9 +401,9 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
     };
     let send = async {
         while let Some(answer) = outgoing.recv().await {
-            let mut line = serde_json::to_vec(&answer)?;
-            line.push(b'\n');
-            write.write_all(&line).await?;
+            let line = serde_json::to_vec(&answer)?;
+            // A terminal may stand still for as long as its user likes.
+            local_socket::write_line(&mut writer, line, Duration::MAX).await?;
         }
         anyhow::Ok(())
     };

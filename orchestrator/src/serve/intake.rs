@@ -5,22 +5,24 @@
 //! are admitted anew, who may not be asked is not, and what makes rows of names that the census does not know, or visits, is counted here and not
 //! there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::intake::wire::{self, Answer, Request, Vouched};
 use admission::KeyHash;
 use census::state::{OptedOutBy, Record};
+use local_socket::Listener;
 use protocol::Host;
 use store::{OptIn, OptOut, Reader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
 use crate::names::gate::Submitted;
-use crate::serve::control::{self, By, Handler};
+use crate::serve::control::{By, Handler};
+use crate::serve::socket;
 
 mod opt_out_limit;
 mod proof_limit;
@@ -32,11 +34,13 @@ const CONNECTIONS_MAX: usize = 64;
 /// The intake writes its request at once.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 
+/// The intake waits for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
 /// The socket, and who answers at it.
 #[derive(Debug)]
 pub struct IntakeDoor {
-    path: PathBuf,
-    listener: UnixListener,
+    listener: Listener,
     answers: IntakeHandler,
 }
 
@@ -61,8 +65,7 @@ impl IntakeDoor {
         proofs: Arc<dyn ReadsProofs>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            path: path.to_owned(),
-            listener: control::listen(path)?,
+            listener: socket::listen(path, socket::OWN_USER)?,
             answers: IntakeHandler::new(handler, reader, proofs),
         })
     }
@@ -77,27 +80,20 @@ impl IntakeDoor {
             let answers = answers.clone();
             async move { converse(stream, &answers).await }
         };
-        control::accept(
-            self.path,
-            self.listener,
-            control::SOCKET_MODE,
-            CONNECTIONS_MAX,
-            talk,
-            shutdown,
-        )
-        .await
+        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
     }
 }
 
 async fn converse(stream: UnixStream, answers: &IntakeHandler) -> anyhow::Result<()> {
     let (from, to) = stream.into_split();
-    let answer = match tokio::time::timeout(REQUEST_WITHIN, wire::read(from)).await? {
+    let answer = match wire::read(from, REQUEST_WITHIN).await {
         Ok(request) => answers.answer(request).await,
         Err(error) => Answer::Failed {
             why: error.to_string(),
         },
     };
-    Ok(wire::write(to, &answer).await?)
+    Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
 }
 
 impl IntakeHandler {

@@ -155,7 +155,7 @@ async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests()
         let stream = UnixStream::connect(&stage.census).await.unwrap();
         let (from, mut to) = stream.into_split();
         to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
-        let answer: Answer = wire::read(from).await.unwrap();
+        let answer: Answer = wire::read(from, wire::ANSWER_TIME_MAX).await.unwrap();
         assert!(
             matches!(answer, Answer::Failed { .. }),
             "{line}: {answer:?}"

@@ -2,33 +2,39 @@
 //!
 //! In: a request. Out: the daemon's lines, one after the other; nothing when none runs. Refused: a socket that is there and does not work.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
+use local_socket::{Connection, LineError, LineLimits};
 
 use super::{Answer, Request};
 
-/// The client's side of one request.
-#[derive(Debug)]
-pub struct Conversation {
-    lines: tokio::io::Lines<BufReader<tokio::net::unix::OwnedReadHalf>>,
-    // Kept open: the daemon reads its end as "nobody listens".
-    _write: tokio::net::unix::OwnedWriteHalf,
-}
+/// The daemon takes a request at once, unless all its connections are in use.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// Asks the daemon; nothing when none runs.
+/// A check takes its time, and so does publishing; a daemon that goes ends the wait. The longest answer is the loop's state, below 1 MiB.
+const ANSWER_LIMITS: LineLimits = LineLimits {
+    bytes_max: 16 * 1024 * 1024,
+    time_max: Duration::MAX,
+};
+
+/// The client's side of one request. It stays open, because the daemon reads its end as "nobody listens".
+#[derive(Debug)]
+pub struct Conversation(Connection);
+
+/// Asks the daemon; `None` if none runs.
 ///
 /// # Errors
 /// When the socket is there and does not work.
 pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conversation>> {
-    let stream = match UnixStream::connect(path).await {
-        Ok(stream) => stream,
+    let mut connection = match Connection::open(path).await {
+        Ok(connection) => connection,
         Err(error)
             if matches!(
                 error.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused
             ) =>
         {
             return Ok(None);
@@ -42,14 +48,9 @@ pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conver
             });
         }
     };
-    let (read, mut write) = stream.into_split();
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    write.write_all(&line).await?;
-    Ok(Some(Conversation {
-        lines: BufReader::new(read).lines(),
-        _write: write,
-    }))
+    let line = serde_json::to_vec(request)?;
+    local_socket::write_line(&mut connection.writer, line, TAKEN_WITHIN).await?;
+    Ok(Some(Conversation(connection)))
 }
 
 impl Conversation {
@@ -58,11 +59,10 @@ impl Conversation {
     /// # Errors
     /// When the daemon breaks off.
     pub async fn next(&mut self) -> anyhow::Result<Answer> {
-        let line = self
-            .lines
-            .next_line()
-            .await?
-            .context("the daemon broke off")?;
-        Ok(serde_json::from_str(&line)?)
+        let line = match local_socket::read_line(&mut self.0.reader, ANSWER_LIMITS).await {
+            Err(LineError::Ended) => anyhow::bail!("the daemon broke off"),
+            line => line?,
+        };
+        Ok(serde_json::from_slice(&line)?)
     }
 }

@@ -238,8 +238,10 @@ mod tests {
             assert_eq!(text.len(), PROOF_TEXT_BYTES_MAX);
             let answer = proof(&text);
             let mut written = Vec::new();
-            wire::write(&mut written, &answer).await.unwrap();
-            let read: Answer = wire::read(&written[..]).await.unwrap();
+            wire::write(&mut written, &answer, Duration::MAX)
+                .await
+                .unwrap();
+            let read: Answer = wire::read(&written[..], Duration::MAX).await.unwrap();
             assert_eq!(read, answer);
         }
     }

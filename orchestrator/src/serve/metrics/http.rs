@@ -4,7 +4,7 @@
 //! [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait. A request's body is never read.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use local_socket::Listener;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Source;
-use crate::serve::control;
+use crate::serve::socket;
 
 /// Where the page is.
 pub const PATH: &str = "/metrics";
@@ -45,8 +45,7 @@ const SOCKET_MODE: u32 = 0o666;
 /// The socket, and what is told at it.
 #[derive(Debug)]
 pub struct MetricsDoor {
-    path: PathBuf,
-    listener: UnixListener,
+    listener: Listener,
     source: Arc<Source>,
 }
 
@@ -57,8 +56,7 @@ impl MetricsDoor {
     /// When it can't be made.
     pub fn open(path: &Path, source: Source) -> anyhow::Result<Self> {
         Ok(Self {
-            path: path.to_owned(),
-            listener: control::listen_as(path, SOCKET_MODE)?,
+            listener: socket::listen(path, SOCKET_MODE)?,
             source: Arc::new(source),
         })
     }
@@ -73,15 +71,8 @@ impl MetricsDoor {
             let source = source.clone();
             async move { converse(stream, &source).await }
         };
-        control::accept(
-            self.path,
-            self.listener,
-            SOCKET_MODE,
-            CONNECTIONS_MAX,
-            talk,
-            shutdown,
-        )
-        .await
+        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
     }
 }
 

@@ -1,0 +1,54 @@
+//! What the daemon's three sockets have in common.
+
+use std::path::Path;
+use std::time::Duration;
+
+use local_socket::{Limits, Listener};
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+
+/// Mode of the sockets that only the census's own user may use.
+pub(crate) const OWN_USER: u32 = 0o600;
+
+/// How often a socket is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Pause after a failed accept, which is for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Makes a socket of this mode. It is made again when somebody removes it.
+///
+/// # Errors
+/// When it can't be made: its path is too long, its directory can't be written, or another process serves it.
+pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<Listener> {
+    Ok(local_socket::bind(path, mode)?.remade_when_missing(LOOK_EVERY))
+}
+
+/// Serves a socket until `shutdown`: `talk` with each connection, at most `connections_max` at once. Conversations that are open then go on,
+/// so that a command gets its last answer.
+pub(crate) async fn serve<Talking>(
+    listener: Listener,
+    connections_max: usize,
+    talk: impl Fn(UnixStream) -> Talking,
+    shutdown: &CancellationToken,
+) where
+    Talking: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let limits = Limits {
+        connections_max,
+        accept_pause: ACCEPT_PAUSE,
+    };
+    let handle = |stream| {
+        let talking = talk(stream);
+        let talked = tokio::spawn(async move {
+            if let Err(error) = talking.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+        async move {
+            // A panic was reported where it happened.
+            talked.await.ok();
+        }
+    };
+    local_socket::serve(listener, limits, shutdown, handle).await;
+}
