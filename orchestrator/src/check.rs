@@ -1,82 +1,36 @@
-//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in `settle`, once the verdict is not in doubt.
+//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in `commit_verdict`, once the verdict is not in doubt.
 
 pub mod commit_verdict;
 pub mod egress;
 pub mod fault;
+mod input;
+mod outcome;
 pub mod slot_queue;
 
 use std::time::Duration;
 
-use census::state::Verdict;
 use census::time::Timestamp;
 use gateway::Egress;
 use launcher::{Container, Frame};
 use protocol::container::End;
-use protocol::egress::{Deferral, Family, Wish};
+use protocol::egress::Deferral;
+use protocol::escaped;
 use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, TEXT_BYTES_MAX};
-use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped};
 use report::{Breach, Lines, Report, Stderr, conclude};
-use scheduler::blame::doubt::{Dns, Doubt, Witness};
-use scheduler::command::Start;
-use scheduler::event::{CheckNumber, CheckOutcome};
+use scheduler::event::CheckOutcome;
 use scheduler::slots::SLOT_WAIT_MAX;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::check::egress::{Way, open};
 use crate::check::fault::Fault;
+pub use crate::check::input::Check;
+use crate::check::outcome::Evidence;
 use crate::meters::labels::Phase;
 use crate::services::Services;
 
 /// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
 /// needs to create, start, kill and remove is in it.
 pub(crate) const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
-
-/// One look at one host.
-#[derive(Debug)]
-pub struct Check {
-    /// The scheduler's number.
-    pub number: CheckNumber,
-    /// Its id, which names its container and its egress.
-    pub id: CheckId,
-    /// The host.
-    pub host: Host,
-    /// What is asked besides.
-    pub order: CheckOrder,
-    /// What its way should show to work.
-    pub wish: Wish,
-    /// When it began.
-    pub began: Timestamp,
-    /// Who watches its steps, if somebody does.
-    watcher: Option<mpsc::Sender<String>>,
-}
-
-impl Check {
-    /// A check that starts now.
-    pub fn new(start: Start, services: &Services, watcher: Option<mpsc::Sender<String>>) -> Self {
-        Self {
-            number: start.check,
-            id: services.random.check_id(),
-            host: start.host,
-            order: CheckOrder {
-                contact: services.contact.to_string(),
-                peers: start.peers,
-                list: None,
-            },
-            wish: start.wish,
-            began: services.now(),
-            watcher,
-        }
-    }
-
-    /// Tells the watcher, if there is one who keeps up.
-    pub fn step(&self, text: impl FnOnce() -> String) {
-        if let Some(watcher) = &self.watcher {
-            // Who does not read misses lines; a check never waits for its watcher.
-            watcher.try_send(text()).ok();
-        }
-    }
-}
 
 /// Runs the check to its end.
 ///
@@ -86,10 +40,10 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     let asked = Instant::now();
     let way = open(check, services).await?;
     services.meters.phase(Phase::Opening, asked.elapsed());
-    let (mut egress, witness) = match way {
-        Way::Open { egress, witness } => (egress, witness),
+    let mut egress = match way {
+        Way::Open(egress) => egress,
         Way::Closed(outcome) => {
-            if is_about_host(&outcome) {
+            if outcome::is_about_host(&outcome) {
                 services.slots.needs_none(check.number).await;
             }
             return Ok(outcome);
@@ -109,6 +63,7 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     if let Some(end) = &told.end {
         services.meters.container(end, started.elapsed());
     }
+    let evidence = Evidence::opened(check.began, told.lived, &egress);
     let account = egress
         .close(told.report.is_alive())
         .await
@@ -127,86 +82,7 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
         &told.stderr.text(STDERR_BYTES_KEPT),
     )?;
     log_oddities(check, &told);
-    let witness = Witness {
-        lived: told.lived.unwrap_or(witness.lived),
-        ..witness
-    };
-    Ok(outcome(verdict, witness))
-}
-
-/// A container's verdict, with what it shows to work and what must be shown to work before it
-/// counts.
-fn outcome(verdict: Verdict, witness: Witness) -> CheckOutcome {
-    let alive = matches!(verdict, Verdict::Alive { .. });
-    let doubt = Doubt {
-        families: vec![Family::of(witness.address)],
-        dns: match (answered_by_itself(&verdict), witness.fresh) {
-            (true, _) => Dns::Sound,
-            (false, true) => Dns::Fresh(Some(witness.address)),
-            (false, false) => Dns::Remembered(Some(witness.address)),
-        },
-    };
-    CheckOutcome::Verdict {
-        verdict,
-        witness: alive.then_some(witness),
-        doubt,
-    }
-}
-
-/// Whether it is due to the host itself that it was not opened, and not to our paces or our
-/// network.
-fn is_about_host(outcome: &CheckOutcome) -> bool {
-    match outcome {
-        CheckOutcome::Verdict { .. }
-        | CheckOutcome::Deferred {
-            why: Deferral::Dns | Deferral::NoFamily,
-            ..
-        } => true,
-        CheckOutcome::Deferred { .. } | CheckOutcome::Offline | CheckOutcome::Fault(_) => false,
-    }
-}
-
-/// Whether whoever answered had the host's own certificate, so that the name had led to the right place. What fails before or without TLS may
-/// have gone astray, and so may what ended the checker itself.
-fn answered_by_itself(verdict: &Verdict) -> bool {
-    let Verdict::Dead { reason, .. } = verdict else {
-        return true;
-    };
-    match reason {
-        DeadReason::TooLarge
-        | DeadReason::Encoding
-        | DeadReason::RedirectLoop
-        | DeadReason::RedirectToSelf
-        | DeadReason::TemporaryRedirect
-        | DeadReason::BadRedirect
-        | DeadReason::NodeinfoElsewhere
-        | DeadReason::NoNodeinfo
-        | DeadReason::NotNodeinfo
-        | DeadReason::Status => true,
-        DeadReason::RobotsUnavailable
-        | DeadReason::Tls
-        | DeadReason::TlsExpired
-        | DeadReason::TlsNotYetValid
-        | DeadReason::TlsWrongName
-        | DeadReason::TlsSelfSigned
-        | DeadReason::TlsUnknownIssuer
-        | DeadReason::TlsIncompleteChain
-        | DeadReason::TlsUnsupported
-        | DeadReason::TlsClosed
-        | DeadReason::Http
-        | DeadReason::Timeout
-        | DeadReason::Deadline
-        | DeadReason::NoSuchName
-        | DeadReason::NoAddress
-        | DeadReason::AddressRefused
-        | DeadReason::DnsBroken
-        | DeadReason::Unreachable
-        | DeadReason::Protocol
-        | DeadReason::Crashed
-        | DeadReason::Memory
-        | DeadReason::Budget
-        | DeadReason::Faulting => false,
-    }
+    Ok(outcome::judged(verdict, evidence))
 }
 
 /// What a container reported.

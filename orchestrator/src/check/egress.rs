@@ -1,28 +1,22 @@
 //! Asks the gateway to open a host: ready, unreachable, deferred or offline.
 //!
-//! In: a check. Out: an egress whose socket lies in the check's directory, or the end of the check: nothing answered, nothing to parse.
-//! Refused: nothing; what the gateway itself does not answer is a fault.
+//! A host that can't be opened ends its check here: nothing answered, so there is nothing to parse. What the gateway itself does not answer is
+//! a fault.
 
 use census::state::Verdict;
-use census::time::Timestamp;
 use gateway::{Egress, Opened};
-use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::event::CheckOutcome;
 
-use crate::check::Check;
 use crate::check::fault::Fault;
+use crate::check::input::Check;
+use crate::check::outcome::{self, Evidence};
 use crate::services::Services;
 
 /// What came of asking.
 #[derive(Debug)]
 pub enum Way {
-    /// The host has accepted a connection.
-    Open {
-        /// To be closed when the check is over.
-        egress: Egress,
-        /// What an `alive` over it would show.
-        witness: Witness,
-    },
+    /// The host has accepted a connection. To be closed when the check is over.
+    Open(Egress),
     /// The check ends here.
     Closed(CheckOutcome),
 }
@@ -47,8 +41,7 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
     Ok(match opened {
         Opened::Ready(egress) => {
             count_look_up(egress.fresh, services);
-            let witness = witness(&egress, check.began);
-            Way::Open { egress, witness }
+            Way::Open(egress)
         }
         Opened::Unreachable {
             reason,
@@ -63,18 +56,14 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
                 status: None,
                 to: None,
             };
-            Way::Closed(CheckOutcome::Verdict {
-                verdict,
-                witness: None,
-                doubt: Doubt {
-                    families,
-                    dns: if fresh {
-                        Dns::Fresh(None)
-                    } else {
-                        Dns::Remembered(None)
-                    },
-                },
-            })
+            let evidence = Evidence {
+                began: check.began,
+                lived: None,
+                families,
+                address: None,
+                fresh,
+            };
+            Way::Closed(outcome::judged(verdict, evidence))
         }
         Opened::Deferred { why, retry_after } => {
             check.step(|| {
@@ -95,15 +84,5 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
 fn count_look_up(fresh: bool, services: &Services) {
     if fresh {
         services.meters.looked_up();
-    }
-}
-
-fn witness(egress: &Egress, began: Timestamp) -> Witness {
-    Witness {
-        began,
-        // Corrected by whoever hears it say so.
-        lived: began,
-        address: egress.address,
-        fresh: egress.fresh,
     }
 }
