@@ -23,3 +23,4 @@ pub mod source;
 pub mod state;
 pub mod time;
 pub mod transition;
+pub mod why;

@@ -434,6 +434,6 @@ impl fmt::Display for Word {
 }
 
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 #[cfg(test)]
 mod tests;

@@ -62,7 +62,7 @@ fn any_state() -> impl Strategy<Value = State> {
 }
 
 /// Any record, its clock readings anywhere.
-fn any_record() -> impl Strategy<Value = Record> {
+pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let at = || any::<i64>().prop_map(Timestamp);
     let marks = (any::<bool>(), any::<bool>(), any::<u8>(), any::<u32>());
     let times = (

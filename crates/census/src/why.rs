@@ -1,0 +1,368 @@
+//! Why a host is listed, or is not: the one place that decides it.
+//!
+//! Takes what is known of a name, and returns one [`Reason`]. `fedicensus explain` renders it as a sentence for the operator, the site as a word for
+//! everybody. Whether a host is listed at all is [`is_listed`]'s and [`Group::lists`]'s rule; a test holds the reasons to both.
+
+use protocol::{DeadReason, Host};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+use crate::group::{Decision, Group, Place};
+use crate::listing::is_listed;
+use crate::state::{Before, OptedOutBy, Record, State};
+use crate::time::{Calendar, Timestamp};
+
+/// A name that somebody asks about.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'s> {
+    /// A host with a row.
+    Known(&'s Record, Facts<'s>),
+    /// A name that had no room when it was named.
+    Waiting,
+    /// A host that never answered in a year.
+    Forgotten,
+    /// A name that nobody has named.
+    Unknown,
+}
+
+/// Facts outside a host's record that count for whether it is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'f> {
+    /// The row of its move's target is Alive.
+    pub target_is_alive: bool,
+    /// Its group; `None` until it is grouped.
+    pub group: Option<&'f Group>,
+    /// Its place in its group.
+    pub place: Place,
+    /// What its last check found.
+    pub last: Option<Found>,
+}
+
+/// Whether the operator's deny-list covers a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// Why a host is listed or is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason<'r> {
+    /// Listed: its last check found an instance.
+    Alive,
+    /// Listed: it was alive lately, and refused to talk to us the last time.
+    AliveRefusing,
+    /// Listed: it was alive lately, and its last checks failed.
+    Failing {
+        /// Failures in a row.
+        count: u32,
+    },
+    /// Listed: it redirects to a host that is not alive itself.
+    MovingToNobody {
+        /// That host.
+        target: &'r Host,
+    },
+    /// The operator's deny-list covers it.
+    Denied,
+    /// Somebody asked us to leave it out.
+    OptedOut {
+        /// Who.
+        by: OptedOutBy,
+    },
+    /// Its name is no longer valid.
+    Parked,
+    /// The operator denied its group.
+    GroupDenied,
+    /// Its group is larger than what is taken without a look, and nobody has looked at it.
+    GroupHeld {
+        /// Hosts in the group.
+        hosts: u64,
+    },
+    /// Another crawler says that it was alive, and no check of ours does yet (`crate::adopted`).
+    Imported,
+    /// It asks to be left out of statistics, or we could not learn whether it does.
+    Hidden,
+    /// Somebody is there, and has refused to talk to us so far.
+    RefusesSoFar,
+    /// No check has judged it yet.
+    NeverJudged {
+        /// When it is asked next.
+        due: Option<Timestamp>,
+    },
+    /// It answered 410.
+    Gone,
+    /// It has not answered as an instance for too long.
+    Dead {
+        /// Why its last check failed; `None` if that found something else.
+        reason: Option<DeadReason>,
+    },
+    /// It redirects to another host for good.
+    Moved {
+        /// That host.
+        target: &'r Host,
+    },
+    /// It redirects to a host that is alive itself.
+    MovedToListed {
+        /// That host.
+        target: &'r Host,
+    },
+    /// None of its checks has found an instance.
+    NeverAlive,
+    /// It was off the list before its checks failed or it redirected, and was not alive since.
+    NotAliveAgain {
+        /// Its state before.
+        before: Before,
+    },
+    /// It was alive too long ago (invariant I11).
+    Stale {
+        /// When it was last alive.
+        last_alive: Timestamp,
+    },
+    /// [`Subject::Waiting`]
+    Waiting,
+    /// [`Subject::Forgotten`]
+    Forgotten,
+    /// [`Subject::Unknown`]
+    Unknown,
+}
+
+/// Why a name is on a list that is written at `now`, or is not.
+///
+/// What the operator's deny-list says goes before all else. A wish of the owner, and a decision about this one host, go before what its group says; that
+/// goes before everything that the owner could mend, since a mended host of a denied group stays off all the same.
+pub fn reason<'s>(
+    subject: Subject<'s>,
+    denied: Denied,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Reason<'s> {
+    if denied == Denied::Yes {
+        return Reason::Denied;
+    }
+    match subject {
+        Subject::Known(record, facts) => of_record(record, facts, now, calendar),
+        Subject::Waiting => Reason::Waiting,
+        Subject::Forgotten => Reason::Forgotten,
+        Subject::Unknown => Reason::Unknown,
+    }
+}
+
+impl Reason<'_> {
+    /// Whether it is a reason to be listed.
+    pub fn is_listed(&self) -> bool {
+        match self {
+            Self::Alive
+            | Self::AliveRefusing
+            | Self::Failing { .. }
+            | Self::MovingToNobody { .. } => true,
+            Self::Denied
+            | Self::OptedOut { .. }
+            | Self::Parked
+            | Self::GroupDenied
+            | Self::GroupHeld { .. }
+            | Self::Imported
+            | Self::Hidden
+            | Self::RefusesSoFar
+            | Self::NeverJudged { .. }
+            | Self::Gone
+            | Self::Dead { .. }
+            | Self::Moved { .. }
+            | Self::MovedToListed { .. }
+            | Self::NeverAlive
+            | Self::NotAliveAgain { .. }
+            | Self::Stale { .. }
+            | Self::Waiting
+            | Self::Forgotten
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether the host has to go from what was published before, and not only from the next list (invariant I7).
+    pub fn is_withdrawal(&self) -> bool {
+        match self {
+            Self::Denied
+            | Self::OptedOut { .. }
+            | Self::Parked
+            | Self::GroupDenied
+            | Self::GroupHeld { .. }
+            | Self::Imported
+            | Self::Hidden
+            | Self::Gone => true,
+            Self::Alive
+            | Self::AliveRefusing
+            | Self::Failing { .. }
+            | Self::MovingToNobody { .. }
+            | Self::RefusesSoFar
+            | Self::NeverJudged { .. }
+            | Self::Dead { .. }
+            | Self::Moved { .. }
+            | Self::MovedToListed { .. }
+            | Self::NeverAlive
+            | Self::NotAliveAgain { .. }
+            | Self::Stale { .. }
+            | Self::Waiting
+            | Self::Forgotten
+            | Self::Unknown => false,
+        }
+    }
+}
+
+fn of_record<'r>(
+    record: &'r Record,
+    facts: Facts<'_>,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Reason<'r> {
+    let would_be_listed = is_listed(record, facts.target_is_alive, now, calendar);
+    if let Some(reason) = of_group(record, facts, would_be_listed) {
+        return reason;
+    }
+    if would_be_listed {
+        return listed(record);
+    }
+    match &record.state {
+        State::OptedOut { by } => Reason::OptedOut { by: *by },
+        State::Parked => Reason::Parked,
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. }
+            if record.hidden =>
+        {
+            if is_imported(record) {
+                Reason::Imported
+            } else {
+                Reason::Hidden
+            }
+        }
+        State::Discovered if record.refuses => Reason::RefusesSoFar,
+        State::Discovered => Reason::NeverJudged { due: record.due },
+        State::Dying { gone: true, .. } => Reason::Gone,
+        State::Dead => Reason::Dead {
+            reason: facts.last.and_then(Found::dead_reason),
+        },
+        State::Moved { target } => Reason::Moved { target },
+        State::Moving { target, .. } if facts.target_is_alive => Reason::MovedToListed { target },
+        State::Alive => not_alive_lately(record, Before::Alive, now, calendar),
+        State::Dying { before, .. } | State::Moving { before, .. } => {
+            not_alive_lately(record, *before, now, calendar)
+        }
+    }
+}
+
+/// The group's reason, where that goes before all that is known of the host itself.
+fn of_group<'r>(record: &Record, facts: Facts<'_>, would_be_listed: bool) -> Option<Reason<'r>> {
+    let group = facts.group.filter(|group| !group.lists(facts.place))?;
+    match &record.state {
+        State::OptedOut { .. } | State::Parked => return None,
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. } => {}
+    }
+    match group.decision {
+        Decision::Deny => (!record.hidden || is_imported(record)).then_some(Reason::GroupDenied),
+        Decision::None | Decision::Allow | Decision::Limit { .. } => {
+            let is_first = would_be_listed || is_never_judged(record) || is_imported(record);
+            is_first.then_some(Reason::GroupHeld { hosts: group.hosts })
+        }
+    }
+}
+
+fn listed(record: &Record) -> Reason<'_> {
+    match &record.state {
+        State::Dying { count, .. } => Reason::Failing { count: *count },
+        State::Moving { target, .. } => Reason::MovingToNobody { target },
+        State::Discovered
+        | State::Alive
+        | State::Dead
+        | State::Moved { .. }
+        | State::OptedOut { .. }
+        | State::Parked => {
+            if record.refuses {
+                Reason::AliveRefusing
+            } else {
+                Reason::Alive
+            }
+        }
+    }
+}
+
+/// Why a host that nothing else speaks against is not listed: it was not alive lately, or was off the list when its state began.
+fn not_alive_lately<'r>(
+    record: &Record,
+    before: Before,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Reason<'r> {
+    match record.last_alive {
+        None => Reason::NeverAlive,
+        Some(last_alive) if last_alive < now.minus(calendar.unlisted_after()) => {
+            Reason::Stale { last_alive }
+        }
+        Some(_) => Reason::NotAliveAgain { before },
+    }
+}
+
+/// Whether it is hidden because another crawler's word alone says that it was alive.
+fn is_imported(record: &Record) -> bool {
+    record.hidden && record.alive_count == 0
+}
+
+/// Whether nothing is known of it that its group would not explain.
+fn is_never_judged(record: &Record) -> bool {
+    matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
+}
+
+/// What a check found: a verdict without what it carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// An instance.
+    Alive,
+    /// 301 or 308 to another host.
+    Moved,
+    /// robots.txt asks us to stay away.
+    OptedOut,
+    /// 410.
+    Gone,
+    /// Somebody who won't talk to us.
+    Refused,
+    /// Anything else.
+    Dead(DeadReason),
+}
+
+impl Found {
+    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts. `None` for what no version of ours writes.
+    pub fn parse(verdict: &str, reason: Option<&str>) -> Option<Self> {
+        match verdict {
+            "alive" => Some(Self::Alive),
+            "moved" => Some(Self::Moved),
+            "opted_out" => Some(Self::OptedOut),
+            "gone" => Some(Self::Gone),
+            "refused" => Some(Self::Refused),
+            "dead" => {
+                let word = reason?.split([' ', ',']).next()?;
+                let word: StrDeserializer<'_, Error> = word.into_deserializer();
+                DeadReason::deserialize(word).ok().map(Self::Dead)
+            }
+            _ => None,
+        }
+    }
+
+    fn dead_reason(self) -> Option<DeadReason> {
+        match self {
+            Self::Dead(reason) => Some(reason),
+            Self::Alive | Self::Moved | Self::OptedOut | Self::Gone | Self::Refused => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
