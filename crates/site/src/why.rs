@@ -7,7 +7,7 @@
 use census::listing::is_listed;
 use census::state::{Record, State, StateName};
 use census::time::{Calendar, Timestamp};
-use protocol::DeadReason;
+pub use census::why::Found;
 
 /// Makes an enum whose values each have one word, known to the shards, the pages and the scripts.
 macro_rules! words {
@@ -105,41 +105,6 @@ impl Place {
             Self::Known(state) => state.as_str(),
             Self::Waiting => "waiting",
             Self::Withheld => "withheld",
-        }
-    }
-}
-
-/// What the last check found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// An instance.
-    Alive,
-    /// 301 or 308 to another host.
-    Moved,
-    /// robots.txt asks us to stay away.
-    OptedOut,
-    /// 410.
-    Gone,
-    /// Somebody who won't talk to us.
-    Refused,
-    /// Anything else.
-    Dead(DeadReason),
-}
-
-impl Found {
-    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts. Nothing for what no version of ours writes.
-    pub fn parse(verdict: &str, reason: Option<&str>) -> Option<Self> {
-        match verdict {
-            "alive" => Some(Self::Alive),
-            "moved" => Some(Self::Moved),
-            "opted_out" => Some(Self::OptedOut),
-            "gone" => Some(Self::Gone),
-            "refused" => Some(Self::Refused),
-            "dead" => {
-                let word = reason?.split([' ', ',']).next()?;
-                serde_json::from_value(word.into()).ok().map(Self::Dead)
-            }
-            _ => None,
         }
     }
 }

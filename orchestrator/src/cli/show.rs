@@ -12,8 +12,7 @@ use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
 use crate::inspect::explain::{
-    Explanation, advice, bare_reason, denied, explain as explain_stored, explain_unknown,
-    explain_waiting, past_in_words,
+    Entry, Explanation, advice, bare_reason, explain as explain_one, past_in_words,
 };
 use crate::inspect::status::{self, NameGate};
 use crate::serve::control::{self, Answer, Request};
@@ -100,15 +99,21 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     let mut explanations = Vec::new();
     for name in names(hosts)? {
         let host = Host::parse(&name).with_context(|| format!("{name:?} is no host name"))?;
-        let explanation = match (reader.record(&host)?, reader.waiter(&host)?) {
-            (Some(stored), _) => explain_stored(&stored, now, config.calendar),
-            (None, Some(waiter)) => explain_waiting(&host, &waiter),
-            (None, None) => explain_unknown(&host, reader.is_forgotten(&host)?),
+        let (stored, waiter) = (reader.record(&host)?, reader.waiter(&host)?);
+        let entry = match (&stored, &waiter) {
+            (Some(stored), _) => Entry::Known(stored),
+            (None, Some(waiter)) => Entry::Waiting(waiter),
+            (None, None) if reader.is_forgotten(&host)? => Entry::Forgotten,
+            (None, None) => Entry::Unknown,
         };
-        explanations.push(match deny.covers_text(host.as_str()) {
-            Some(listed) => denied(explanation, &listed),
-            None => explanation,
-        });
+        let denied = deny.covers_text(host.as_str());
+        explanations.push(explain_one(
+            &host,
+            entry,
+            denied.as_ref(),
+            now,
+            config.calendar,
+        ));
     }
     if json {
         say(&serde_json::to_string(&explanations)?)?;

@@ -1,19 +1,18 @@
-//! The answer to "why is this host (not) listed?", in plain words. Every word that the census uses for people stands here.
+//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and [`sentence`] says it.
+
+mod sentence;
 
 use admission::{Listed, Waiter};
 use census::group::Decision;
-use census::listing::is_listed;
-use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
-use census::transition::Entry;
+use census::transition;
+use census::why::{self, Denied, Facts, Found, Reason, Subject};
 use protocol::Host;
 use serde::Serialize;
-use site::Found;
-use site::why::is_taken_over;
 use store::Stored;
 
+use self::sentence::{Details, sentence};
 use crate::names::groups;
-use crate::publish::pages::group_says;
 
 /// What is known of one host.
 #[derive(Debug, Clone, Serialize)]
@@ -65,27 +64,99 @@ pub struct Past {
     pub reason: Option<String>,
 }
 
-/// Explains a host that the census knows. A list written now goes by this; the one that stands may be older.
-pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanation {
+/// Where the census has a name.
+#[derive(Debug, Clone, Copy)]
+pub enum Entry<'e> {
+    /// It has a row.
+    Known(&'e Stored),
+    /// It had no room when it was named.
+    Waiting(&'e Waiter),
+    /// It was given up.
+    Forgotten,
+    /// Nowhere.
+    Unknown,
+}
+
+impl Entry<'_> {
+    fn state(&self) -> &'static str {
+        match self {
+            Self::Known(stored) => stored.record.state.name().as_str(),
+            Self::Waiting(_) => "waiting",
+            Self::Forgotten => "forgotten",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn reason(&self, denied: Option<&Listed>, now: Timestamp, calendar: Calendar) -> Reason<'_> {
+        let subject = match self {
+            Self::Known(stored) => Subject::Known(&stored.record, facts(stored)),
+            Self::Waiting(_) => Subject::Waiting,
+            Self::Forgotten => Subject::Forgotten,
+            Self::Unknown => Subject::Unknown,
+        };
+        let denied = denied.map_or(Denied::No, |_listed| Denied::Yes);
+        why::reason(subject, denied, now, calendar)
+    }
+}
+
+fn facts(stored: &Stored) -> Facts<'_> {
+    Facts {
+        target_is_alive: stored.target_is_alive,
+        group: stored.group.as_ref().map(|group| &group.group),
+        place: stored.place,
+        last: stored
+            .history
+            .first()
+            .and_then(|last| Found::parse(&last.verdict, last.reason.as_deref())),
+    }
+}
+
+/// Explains a name. A list written now goes by this; the published one may be older. `denied` is the line of the operator's deny-list that covers it.
+pub fn explain(
+    host: &Host,
+    entry: Entry<'_>,
+    denied: Option<&Listed>,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Explanation {
+    let reason = entry.reason(denied, now, calendar);
+    let explanation = Explanation {
+        listed: reason.is_listed(),
+        why: sentence(
+            &reason,
+            Details {
+                host,
+                entry,
+                denied,
+                now,
+                calendar,
+            },
+        ),
+        ..bare(host, entry.state())
+    };
+    match entry {
+        Entry::Known(stored) => Explanation {
+            // A denied host is not asked, whatever its row says.
+            next_check: stored
+                .record
+                .due
+                .filter(|_due| denied.is_none())
+                .map(rfc3339),
+            ..of_stored(stored, explanation)
+        },
+        Entry::Waiting(waiter) => Explanation {
+            since: Some(rfc3339(seconds(waiter.first_named_s))),
+            ..explanation
+        },
+        Entry::Forgotten | Entry::Unknown => explanation,
+    }
+}
+
+fn of_stored(stored: &Stored, explanation: Explanation) -> Explanation {
     let record = &stored.record;
-    let would_be_listed = is_listed(record, stored.target_is_alive, now, calendar);
-    let held = stored
-        .group
-        .as_ref()
-        .filter(|group| !group.group.lists(stored.place));
-    let listed = would_be_listed && held.is_none();
     let last = stored.history.first();
     Explanation {
-        host: record.host.clone(),
-        state: record.state.name().as_str().to_owned(),
         since: Some(rfc3339(record.since)),
-        listed,
-        why: match held {
-            Some(group) if group_says(&group.group, false).decides(record, would_be_listed) => {
-                groups::why_not(group, &record.host)
-            }
-            Some(_) | None => why(record, stored.target_is_alive, listed, now, calendar),
-        },
         group: stored
             .group
             .as_ref()
@@ -98,7 +169,6 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
         version: record.version.clone(),
         last_alive: record.last_alive.map(rfc3339),
         last_checked: record.last_checked.map(rfc3339),
-        next_check: record.due.map(rfc3339),
         in_flight: stored.in_flight,
         note: stored.last_note.clone(),
         history: stored
@@ -110,71 +180,11 @@ pub fn explain(stored: &Stored, now: Timestamp, calendar: Calendar) -> Explanati
                 reason: entry.reason.clone(),
             })
             .collect(),
-    }
-}
-
-/// What the operator's deny-list says goes before all else, whatever is known of the host.
-pub fn denied(explanation: Explanation, listed: &Listed) -> Explanation {
-    let reason = if listed.reason.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", listed.reason)
-    };
-    Explanation {
-        listed: false,
-        why: format!(
-            "the operator of this census does not let `{}` and what lies below it in{reason}; it is neither asked nor listed while that is so",
-            listed.domain
-        ),
-        next_check: None,
         ..explanation
     }
 }
 
-/// Explains a host that had no room.
-pub fn explain_waiting(host: &Host, waiter: &Waiter) -> Explanation {
-    let moment = |seconds: u64| {
-        let ms = i64::try_from(seconds)
-            .unwrap_or(i64::MAX)
-            .saturating_mul(1000);
-        rfc3339(Timestamp(ms))
-    };
-    let named_by = match waiter.named_by.count() {
-        0 => "nobody but its own neighbours names it".to_owned(),
-        1 => "one source named it".to_owned(),
-        many => format!("about {many} sources named it"),
-    };
-    Explanation {
-        since: Some(moment(waiter.first_named_s)),
-        why: format!(
-            "it waits for room: when it was tried last, {}. {named_by}, the last time on {}. It comes in by itself, or with `fedicensus add`",
-            waiter.room,
-            moment(waiter.last_named_s).get(..10).unwrap_or_default(),
-        ),
-        ..nothing_known(host, "waiting")
-    }
-}
-
-/// Explains a host that the census does not know.
-pub fn explain_unknown(host: &Host, forgotten: bool) -> Explanation {
-    let (state, why) = if forgotten {
-        (
-            "forgotten",
-            "it never answered in a year and was given up; `fedicensus add` brings it back",
-        )
-    } else {
-        (
-            "unknown",
-            "no peers list that we read has named it yet; `fedicensus add` brings it in",
-        )
-    };
-    Explanation {
-        why: why.to_owned(),
-        ..nothing_known(host, state)
-    }
-}
-
-fn nothing_known(host: &Host, state: &str) -> Explanation {
+fn bare(host: &Host, state: &str) -> Explanation {
     Explanation {
         host: host.clone(),
         state: state.to_owned(),
@@ -193,74 +203,6 @@ fn nothing_known(host: &Host, state: &str) -> Explanation {
         in_flight: false,
         note: None,
         history: Vec::new(),
-    }
-}
-
-fn why(
-    record: &Record,
-    target_is_alive: bool,
-    listed: bool,
-    now: Timestamp,
-    calendar: Calendar,
-) -> String {
-    if listed {
-        return listed_because(record);
-    }
-    match &record.state {
-        State::OptedOut { by: OptedOutBy::Robots } => "its robots.txt asks us to stay away; we ask weekly for robots.txt alone whether it still does".to_owned(),
-        State::OptedOut { by: OptedOutBy::Owner } => "its owner asked to be left alone; it is never asked again unless the owner takes that back".to_owned(),
-        State::OptedOut { by: OptedOutBy::Moderator } => "a moderator of this census removed it".to_owned(),
-        State::Parked => "its name was valid once and no longer is".to_owned(),
-        _ if is_taken_over(record) => "another crawler says that it lived; it is listed once a check of ours has found that it lives and may be shown".to_owned(),
-        _ if record.hidden => "it asks to be left out of statistics, or we could not learn whether it does".to_owned(),
-        State::Discovered if record.refuses => "somebody is there, who has refused to talk to us so far".to_owned(),
-        State::Discovered => "it was never judged yet".to_owned(),
-        State::Dying { gone: true, .. } => "it answered 410 Gone".to_owned(),
-        State::Dead => "it has not answered as an instance for too long".to_owned(),
-        State::Moved { target } => format!("it redirects to {target} for good"),
-        State::Moving { target, .. } if target_is_alive => format!("it redirects to {target}, which is listed instead"),
-        State::Dying { .. } | State::Moving { .. } if record.last_alive.is_none() => "it has not come out alive yet".to_owned(),
-        State::Alive | State::Dying { .. } | State::Moving { .. } => stale(record, now, calendar),
-    }
-}
-
-fn listed_because(record: &Record) -> String {
-    match &record.state {
-        State::Dying { count, .. } => {
-            let failed = match count {
-                1 => "one check has failed since".to_owned(),
-                _ => format!("{count} checks in a row have failed since"),
-            };
-            format!("it lived a short while ago; {failed}")
-        }
-        State::Moving { target, .. } => {
-            format!("it redirects to {target}, which is not alive itself")
-        }
-        State::Discovered
-        | State::Alive
-        | State::Dead
-        | State::Moved { .. }
-        | State::OptedOut { .. }
-        | State::Parked => {
-            if record.refuses {
-                "it lives, though it refused to talk to us the last time".to_owned()
-            } else {
-                "it lives".to_owned()
-            }
-        }
-    }
-}
-
-fn stale(record: &Record, now: Timestamp, calendar: Calendar) -> String {
-    let since = record
-        .last_alive
-        .map(|alive| now.since(alive).as_secs() / 86_400);
-    let bound = calendar.unlisted_after().as_secs() / 86_400;
-    match since {
-        Some(days) => {
-            format!("it last came out alive {days} days ago; nothing is listed after {bound}")
-        }
-        None => "it has not come out alive yet".to_owned(),
     }
 }
 
@@ -293,9 +235,17 @@ pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
 }
 
 /// The word of an entry's reason, without what was kept besides: a status, a target.
-pub fn bare_reason(entry: &Entry) -> Option<String> {
+pub fn bare_reason(entry: &transition::Entry) -> Option<String> {
     let text = entry.reason.as_ref()?;
     text.split([' ', ',']).next().map(str::to_owned)
+}
+
+/// A moment that was counted in seconds since 1970.
+fn seconds(seconds: u64) -> Timestamp {
+    let ms = i64::try_from(seconds)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(1000);
+    Timestamp(ms)
 }
 
 /// A moment as RFC 3339 in UTC, to the second.
@@ -309,6 +259,7 @@ pub fn rfc3339(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use census::group::{Group, Place};
+    use census::state::{OptedOutBy, Record, State};
     use store::{StoredGroup, WildcardLook};
 
     use super::*;
@@ -347,6 +298,11 @@ mod tests {
         }
     }
 
+    fn known(stored: &Stored, denied: Option<&Listed>) -> Explanation {
+        let host = &stored.record.host;
+        explain(host, Entry::Known(stored), denied, NOW, Calendar::REAL)
+    }
+
     #[test]
     fn the_past_is_told_in_the_sites_sentences_with_what_was_kept() {
         for (verdict, reason, expect) in [
@@ -374,22 +330,6 @@ mod tests {
         assert!(advice("dead", Some("tls_expired")).is_some());
     }
 
-    #[test]
-    fn one_failed_check_is_no_plural() {
-        let dying = |count| {
-            let before = census::state::Before::Alive;
-            let state = State::Dying {
-                before,
-                count,
-                gone: false,
-                gone_last: false,
-            };
-            listed_because(&stored(state, Decision::None).record)
-        };
-        assert!(dying(1).ends_with("one check has failed since"));
-        assert!(dying(2).ends_with("2 checks in a row have failed since"));
-    }
-
     /// Nobody mends a host that stays off all the same; and a wish is told before what others decided.
     #[test]
     fn a_denied_group_is_why_whatever_else_is_wrong_with_the_host() {
@@ -402,8 +342,21 @@ mod tests {
             (State::Discovered, Decision::None, "nobody has looked"),
             (robots, Decision::Deny, "robots.txt"),
         ] {
-            let explained = explain(&stored(state, decision), NOW, Calendar::REAL);
+            let explained = known(&stored(state, decision), None);
             assert!(explained.why.contains(expect), "{}", explained.why);
         }
+    }
+
+    #[test]
+    fn a_denied_host_is_asked_no_more_and_the_line_is_told() {
+        let stored = stored(State::Discovered, Decision::Allow);
+        let free = known(&stored, None);
+        assert_eq!(free.next_check, Some(rfc3339(NOW)));
+        assert!(free.why.ends_with("it is due"), "{}", free.why);
+        let list = b"a.example it floods";
+        let list = admission::DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
+        let denied = known(&stored, list.covers_text("a.example").as_ref());
+        assert_eq!(denied.next_check, None);
+        assert!(denied.why.contains("in: it floods;"), "{}", denied.why);
     }
 }

@@ -230,7 +230,7 @@ fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesE
 }
 
 /// What a group says of one of its hosts that it lists, or does not.
-pub(crate) fn group_says(group: &Group, lists: bool) -> GroupSays {
+fn group_says(group: &Group, lists: bool) -> GroupSays {
     match group.decision {
         Decision::Deny => GroupSays::Denies,
         Decision::None | Decision::Allow | Decision::Limit { .. } if lists => GroupSays::Lists,

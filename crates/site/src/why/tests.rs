@@ -169,29 +169,3 @@ fn a_group_is_the_reason_where_nothing_goes_before_it() {
     };
     check(&owner, denied, Why::Withheld);
 }
-
-#[test]
-fn verdicts_are_read_as_the_database_keeps_them() {
-    for (verdict, reason, expect) in [
-        ("alive", Some("mastodon 4.5.1"), Some(Found::Alive)),
-        ("moved", Some("to b.example"), Some(Found::Moved)),
-        ("opted_out", None, Some(Found::OptedOut)),
-        ("gone", None, Some(Found::Gone)),
-        ("refused", Some("status 403"), Some(Found::Refused)),
-        ("dead", Some("tls"), Some(Found::Dead(DeadReason::Tls))),
-        (
-            "dead",
-            Some("status, status 500"),
-            Some(Found::Dead(DeadReason::Status)),
-        ),
-        ("dead", Some("no such word"), None),
-        ("dead", None, None),
-        ("other", None, None),
-    ] {
-        assert_eq!(
-            Found::parse(verdict, reason),
-            expect,
-            "{verdict} {reason:?}"
-        );
-    }
-}

@@ -9,7 +9,7 @@ use site::facts::Intake;
 use store::Decided;
 
 use super::*;
-use crate::inspect::explain::explain;
+use crate::inspect::explain::{Entry, explain};
 use crate::publish::pages::About;
 use crate::publish::round::{Done, Round};
 use crate::services::clock::Random;
@@ -376,7 +376,8 @@ async fn an_answer_says_listed_when_explain_does() {
     stage.round("", Force::No).unwrap();
     for letter in ["a", "b", "c", "d", "e"] {
         let stored = stage.reader.record(&host(letter)).unwrap().unwrap();
-        let explained = explain(&stored, NOW, Calendar::REAL);
+        let entry = Entry::Known(&stored);
+        let explained = explain(&host(letter), entry, None, NOW, Calendar::REAL);
         let (state, _, listed) = stage.answer(letter);
         assert_eq!(listed, explained.listed, "{letter}");
         // The operator alone is shown more of who opted out.
