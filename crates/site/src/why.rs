@@ -1,13 +1,11 @@
-//! Why a host is listed or is not, as one of a few words that the pages have sentences for.
+//! The words of an answer, for which the pages have sentences.
 //!
-//! Makes a [`Why`] of a host's record and of what others say of it: its group, the operator, its
-//! target. The order is that of `fedicensus explain`, which shows the operator more. Anybody may
-//! read a `Why`, so it names no other host and nobody who decided.
+//! `census::why` decides why a host is listed or is not; a [`Why`] is that reason without what nobody but its owner and the operator may read: it names no
+//! other host, nobody who decided, and one word stands for all that is withheld.
 
-use census::listing::is_listed;
-use census::state::{Record, State, StateName};
-use census::time::{Calendar, Timestamp};
+use census::state::StateName;
 pub use census::why::Found;
+use census::why::Reason;
 
 /// Makes an enum whose values each have one word, known to the shards, the pages and the scripts.
 macro_rules! words {
@@ -66,6 +64,8 @@ words! {
         MovedToListed => "moved_to_listed",
         /// It has not come out alive yet.
         NeverAlive => "never_alive",
+        /// It was off the list before its last checks, and none of them found an instance.
+        NotAliveAgain => "not_alive_again",
         /// It last came out alive over 14 days ago.
         Stale => "stale",
         /// Its group is larger than what is taken without a look.
@@ -109,103 +109,34 @@ impl Place {
     }
 }
 
-/// What the group of a host says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupSays {
-    /// Nothing against listing it (`census::group::Group::lists`).
-    Lists,
-    /// The operator denied the group.
-    Denies,
-    /// The group is held, and this host has no place of its own in it.
-    Holds,
-}
-
-/// Whether the operator's deny-list covers a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denied {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-}
-
-/// What stands outside a host's record and counts for whether it is listed.
-#[derive(Debug, Clone, Copy)]
-pub struct Others {
-    /// Whether the row of its move's target is Alive.
-    pub target_is_alive: bool,
-    /// What its group says.
-    pub group: GroupSays,
-    /// What the operator says.
-    pub denied: Denied,
-}
-
 impl Why {
-    /// Why a host with this record is listed at `now`, or is not.
-    pub fn of(record: &Record, others: Others, now: Timestamp, calendar: Calendar) -> Self {
-        if others.denied == Denied::Yes {
-            return Self::Withheld;
-        }
-        let would_be_listed = is_listed(record, others.target_is_alive, now, calendar);
-        if others.group.decides(record, would_be_listed) {
-            match others.group {
-                GroupSays::Lists => {}
-                GroupSays::Denies => return Self::Withheld,
-                GroupSays::Holds => return Self::GroupHeld,
-            }
-        }
-        if would_be_listed {
-            return Self::listed(record);
-        }
-        match &record.state {
-            State::OptedOut { .. } | State::Parked => Self::Withheld,
-            State::Discovered
-            | State::Alive
-            | State::Dying { .. }
-            | State::Dead
-            | State::Moving { .. }
-            | State::Moved { .. }
-                if record.hidden =>
-            {
-                if is_taken_over(record) {
-                    Self::TakenOver
-                } else {
-                    Self::Withheld
-                }
-            }
-            State::Discovered if record.refuses => Self::RefusesSoFar,
-            State::Discovered => Self::NeverJudged,
-            State::Dying { gone: true, .. } => Self::Gone,
-            State::Dead => Self::Dead,
-            State::Moved { .. } => Self::Moved,
-            State::Moving { .. } if others.target_is_alive => Self::MovedToListed,
-            State::Alive | State::Dying { .. } | State::Moving { .. } => {
-                if record.last_alive.is_none() {
-                    Self::NeverAlive
-                } else {
-                    Self::Stale
-                }
-            }
-        }
-    }
-
-    fn listed(record: &Record) -> Self {
-        match &record.state {
-            State::Dying { .. } => Self::Failing,
-            State::Moving { .. } => Self::MovingToNobody,
-            State::Discovered
-            | State::Alive
-            | State::Dead
-            | State::Moved { .. }
-            | State::OptedOut { .. }
-            | State::Parked => {
-                if record.refuses {
-                    Self::LivesRefusing
-                } else {
-                    Self::Lives
-                }
-            }
-        }
+    /// The word for a reason; `None` for names that the pages have no entry of.
+    pub fn of(reason: &Reason<'_>) -> Option<Self> {
+        let why = match reason {
+            Reason::Alive => Self::Lives,
+            Reason::AliveRefusing => Self::LivesRefusing,
+            Reason::Failing { .. } => Self::Failing,
+            Reason::MovingToNobody { .. } => Self::MovingToNobody,
+            Reason::Denied
+            | Reason::OptedOut { .. }
+            | Reason::Parked
+            | Reason::GroupDenied
+            | Reason::Hidden => Self::Withheld,
+            Reason::GroupHeld { .. } => Self::GroupHeld,
+            Reason::Imported => Self::TakenOver,
+            Reason::RefusesSoFar => Self::RefusesSoFar,
+            Reason::NeverJudged { .. } => Self::NeverJudged,
+            Reason::Gone => Self::Gone,
+            Reason::Dead { .. } => Self::Dead,
+            Reason::Moved { .. } => Self::Moved,
+            Reason::MovedToListed { .. } => Self::MovedToListed,
+            Reason::NeverAlive => Self::NeverAlive,
+            Reason::NotAliveAgain { .. } => Self::NotAliveAgain,
+            Reason::Stale { .. } => Self::Stale,
+            Reason::Waiting => Self::Waiting,
+            Reason::Forgotten | Reason::Unknown => return None,
+        };
+        Some(why)
     }
 
     /// Whether it is a reason to be listed.
@@ -226,37 +157,12 @@ impl Why {
             | Self::Moved
             | Self::MovedToListed
             | Self::NeverAlive
+            | Self::NotAliveAgain
             | Self::Stale
             | Self::GroupHeld
             | Self::Waiting => false,
         }
     }
-}
-
-impl GroupSays {
-    /// Whether this, before all that is known of the host itself, is why it is not listed.
-    pub fn decides(self, record: &Record, would_be_listed: bool) -> bool {
-        // Whatever else is mended, it stays off; but no wish of an owner, and no decision about this
-        // one host, is hidden behind its group's.
-        if matches!(record.state, State::OptedOut { .. } | State::Parked) {
-            return false;
-        }
-        match self {
-            Self::Lists => false,
-            Self::Holds => would_be_listed || is_waiting(record) || is_taken_over(record),
-            Self::Denies => !record.hidden || is_taken_over(record),
-        }
-    }
-}
-
-/// Whether it is hidden because another crawler's word alone says that it lived (`census::adopted`).
-pub fn is_taken_over(record: &Record) -> bool {
-    record.hidden && record.alive_count == 0
-}
-
-/// Whether nothing is known of it that its group would not explain.
-fn is_waiting(record: &Record) -> bool {
-    matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
 }
 
 #[cfg(test)]

@@ -353,7 +353,7 @@ mod tests {
         let free = known(&stored, None);
         assert_eq!(free.next_check, Some(rfc3339(NOW)));
         assert!(free.why.ends_with("it is due"), "{}", free.why);
-        let list = b"a.example it floods";
+        let list = b"a.example # it floods";
         let list = admission::DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
         let denied = known(&stored, list.covers_text("a.example").as_ref());
         assert_eq!(denied.next_check, None);

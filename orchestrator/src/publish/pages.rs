@@ -9,14 +9,13 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use admission::DomainList;
-use census::group::{Decision, Group};
 use census::state::StateName;
 use census::time::Timestamp;
+use census::why::{self, Denied, Reason, Subject};
 use dump::{DumpError, Instance, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::Intake;
-use site::why::{Denied, GroupSays, Others};
 use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
 use store::{Asked, DayCounts, Known, Reader, StoreError};
 use thiserror::Error;
@@ -135,21 +134,24 @@ impl Making<'_> {
             Asked::Known(known) => {
                 let host = &known.record.host;
                 let row = self.rows_up_to(host.as_str())?;
-                let answer = self.answer(known);
-                let row = row.filter(|_| !has_withdrawn(answer.why));
+                let reason = self.reason(host, Subject::Known(&known.record, facts_of(known)));
+                let row = row.filter(|_| !reason.is_withdrawal());
                 if let Some(row) = &row {
                     self.site.instance(row)?;
                 }
-                let why = beside(answer.why, row.as_ref());
-                self.site.answer(host, &Answer { why, ..answer })?;
+                if let Some(why) = Why::of(&reason) {
+                    self.site
+                        .answer(host, &answer(known, beside(why, row.as_ref())))?;
+                }
             }
             // Nobody can be told of it, and it stays nowhere.
             Asked::Unreadable(name) => {
                 self.rows_up_to(name)?;
             }
             Asked::Waiting(host) => {
-                let answer = waiting(host, self.occasion.deny);
-                self.site.answer(host, &answer)?;
+                if let Some(why) = Why::of(&self.reason(host, Subject::Waiting)) {
+                    self.site.answer(host, &waiting(why))?;
+                }
             }
         }
         Ok(())
@@ -163,37 +165,48 @@ impl Making<'_> {
         self.rows.next_of(name)
     }
 
-    fn answer(&self, known: &Known) -> Answer {
+    fn reason<'s>(&self, host: &Host, subject: Subject<'s>) -> Reason<'s> {
         let Occasion {
             now,
             calendar,
             deny,
             ..
         } = self.occasion;
-        let record = &known.record;
-        let others = Others {
-            target_is_alive: known.target_is_alive,
-            group: known.group.as_ref().map_or(GroupSays::Lists, |group| {
-                group_says(group, group.lists(known.place))
-            }),
-            denied: denied(deny, &record.host),
+        let denied = match deny.covers_text(host.as_str()) {
+            Some(_) => Denied::Yes,
+            None => Denied::No,
         };
-        let why = Why::of(record, others, now, calendar);
-        if why == Why::Withheld {
-            return Answer::WITHHELD;
-        }
-        let last = known.last.as_ref();
-        Answer {
-            place: Place::Known(record.state.name()),
-            why,
-            // That a host opted out is withheld, also once it came back: it may be parked or listed
-            // again before its next check.
-            found: last
-                .and_then(|last| Found::parse(&last.verdict, last.reason.as_deref()))
-                .filter(|found| *found != Found::OptedOut),
-            last_checked: record.last_checked.map(moment),
-            next_check: record.due.map(moment),
-        }
+        why::reason(subject, denied, now, calendar)
+    }
+}
+
+fn facts_of(known: &Known) -> why::Facts<'_> {
+    why::Facts {
+        target_is_alive: known.target_is_alive,
+        group: known.group.as_ref(),
+        place: known.place,
+        last: found(known),
+    }
+}
+
+fn found(known: &Known) -> Option<Found> {
+    let last = known.last.as_ref()?;
+    Found::parse(&last.verdict, last.reason.as_deref())
+}
+
+fn answer(known: &Known, why: Why) -> Answer {
+    if why == Why::Withheld {
+        return Answer::WITHHELD;
+    }
+    let record = &known.record;
+    Answer {
+        place: Place::Known(record.state.name()),
+        why,
+        // That a host opted out is withheld, also once it came back: it may be parked or listed
+        // again before its next check.
+        found: found(known).filter(|found| *found != Found::OptedOut),
+        last_checked: record.last_checked.map(moment),
+        next_check: record.due.map(moment),
     }
 }
 
@@ -229,53 +242,16 @@ fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesE
     Ok(())
 }
 
-/// What a group says of one of its hosts that it lists, or does not.
-fn group_says(group: &Group, lists: bool) -> GroupSays {
-    match group.decision {
-        Decision::Deny => GroupSays::Denies,
-        Decision::None | Decision::Allow | Decision::Limit { .. } if lists => GroupSays::Lists,
-        Decision::None | Decision::Allow | Decision::Limit { .. } => GroupSays::Holds,
+fn waiting(why: Why) -> Answer {
+    if why == Why::Withheld {
+        return Answer::WITHHELD;
     }
-}
-
-fn denied(deny: &DomainList, host: &Host) -> Denied {
-    match deny.covers_text(host.as_str()) {
-        Some(_) => Denied::Yes,
-        None => Denied::No,
-    }
-}
-
-fn waiting(host: &Host, deny: &DomainList) -> Answer {
-    match denied(deny, host) {
-        Denied::Yes => Answer::WITHHELD,
-        Denied::No => Answer {
-            place: Place::Waiting,
-            why: Why::Waiting,
-            found: None,
-            last_checked: None,
-            next_check: None,
-        },
-    }
-}
-
-/// Whether a host has to go from pages that would else show it still, as it would from a list that is held back ([`Reader::is_withdrawn`]).
-fn has_withdrawn(why: Why) -> bool {
-    match why {
-        Why::Withheld | Why::TakenOver | Why::Gone | Why::GroupHeld => true,
-        Why::Lives
-        | Why::LivesRefusing
-        | Why::Failing
-        | Why::MovingToNobody
-        | Why::RefusesSoFar
-        | Why::NeverJudged
-        | Why::Dead
-        | Why::Moved
-        | Why::MovedToListed
-        | Why::NeverAlive
-        | Why::Stale
-        | Why::LeavesNext
-        | Why::NextList
-        | Why::Waiting => false,
+    Answer {
+        place: Place::Waiting,
+        why,
+        found: None,
+        last_checked: None,
+        next_check: None,
     }
 }
 
