@@ -6,9 +6,9 @@ use store::StoredGroup;
 
 use super::{FAILED, OK, Output, ask, complain, say};
 use crate::config::Config;
-use crate::inspect::explain::rfc3339;
 use crate::names::groups::{Verb, decision_words, in_words, registered};
 use crate::serve::control::Request;
+use crate::services::clock::rfc3339;
 
 /// Groups that `list` shows: more than anybody looks through.
 const LIST_MAX: u32 = 1000;

@@ -78,7 +78,7 @@ impl Daemon {
 
 /// The census can't know which of two clocks was right; the operator may.
 pub(super) fn log_odd_time(now: Timestamp, last_dump: Timestamp) {
-    let last = crate::inspect::explain::rfc3339(last_dump);
+    let last = crate::services::clock::rfc3339(last_dump);
     if last_dump > now.plus(CLOCK_JUMP_MIN) {
         tracing::error!(
             last,

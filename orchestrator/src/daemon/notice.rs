@@ -3,7 +3,7 @@
 use census::time::Timestamp;
 use scheduler::command::Notice;
 
-use crate::inspect::explain::rfc3339;
+use crate::services::clock::rfc3339;
 
 pub(super) fn log(notice: &Notice) {
     match notice {

@@ -13,6 +13,7 @@ use store::Stored;
 
 use self::sentence::{Details, sentence};
 use crate::names::groups;
+use crate::services::clock::rfc3339;
 
 /// What is known of one host.
 #[derive(Debug, Clone, Serialize)]
@@ -246,14 +247,6 @@ fn seconds(seconds: u64) -> Timestamp {
         .unwrap_or(i64::MAX)
         .saturating_mul(1000);
     Timestamp(ms)
-}
-
-/// A moment as RFC 3339 in UTC, to the second.
-pub fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(
-        |_out_of_range| format!("{} ms", at.0),
-        |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    )
 }
 
 #[cfg(test)]

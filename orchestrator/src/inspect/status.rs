@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
 
 use crate::daemon::{LiveState, Pace};
-use crate::inspect::explain::rfc3339;
 use crate::lists::keep::pause_words;
 use crate::names::gate::TEST_DOMAIN_WARNING;
+use crate::services::clock::rfc3339;
 
 /// The whole answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use store::{Decided, StoreError, StoredGroup, Writer};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::inspect::explain::rfc3339;
 use crate::services::Services;
+use crate::services::clock::rfc3339;
 
 /// How often hosts that came in are grouped: long before most of them are due, and an empty look costs a look-up in an index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

@@ -7,8 +7,9 @@ use census::why::Reason;
 use protocol::Host;
 use store::StoredGroup;
 
-use super::{Entry, rfc3339, seconds};
+use super::{Entry, seconds};
 use crate::names::groups;
+use crate::services::clock::rfc3339;
 
 /// What a sentence may name beside its reason.
 #[derive(Debug, Clone, Copy)]

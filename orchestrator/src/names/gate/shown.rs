@@ -5,8 +5,8 @@ use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Book;
-use crate::inspect::explain::rfc3339;
 use crate::names::policy::Files;
+use crate::services::clock::rfc3339;
 
 /// What `status` and the daemon's log say while `admission_test_domain` is on.
 pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: set `admission_test_domain` to false and restart";

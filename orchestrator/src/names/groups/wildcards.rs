@@ -15,8 +15,8 @@ use store::WildcardLook;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::inspect::explain::rfc3339;
 use crate::services::Services;
+use crate::services::clock::rfc3339;
 
 /// One group is looked at so often: 1440 a day, far more than come up, and no burden for a resolver.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -12,8 +12,7 @@ use std::time::Duration;
 use census::time::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Clock, SystemClock};
-use crate::inspect::explain::rfc3339;
+use super::{Clock, SystemClock, rfc3339};
 
 /// What a clock may move against the count: services that keep it right move it by seconds.
 const JUMP_MIN: Duration = Duration::from_secs(120);
