@@ -1,4 +1,3 @@
-//! What the programs of the benchmarks share: a census made at once, and the file in which they leave the points of their plots.
+//! What the programs of the benchmarks share.
 
-pub mod data;
-pub mod making;
+pub mod shared;

@@ -420,8 +420,11 @@ mod tests {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/src");
         for one in &ALL {
             let name = one.program.trim_start_matches("bench-");
-            let name = if name == "path" { "main" } else { name };
-            let text = std::fs::read_to_string(format!("{source}/{name}.rs")).unwrap();
+            let file = match name {
+                "ingest" => "scale/names.rs".to_owned(),
+                name => format!("{name}/main.rs"),
+            };
+            let text = std::fs::read_to_string(format!("{source}/{file}")).unwrap();
             let takes = text.contains("    data: Option<PathBuf>,");
             assert_eq!(takes, one.plotted == Plotted::Yes, "{name}");
         }

@@ -12,19 +12,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use bench::data::{Data, Plot};
-use bench::making::{self, Asked, World};
+use bench::shared::data::{Data, Plot};
+use bench::shared::lab;
+use bench::shared::making::{self, Asked, World};
+use bench::shared::measure::{Cost, Start};
+use bench::shared::processes::PARTS;
+use bench::shared::stage::Stage;
 use census::time::Timestamp;
 use orchestrator::services::clock::{Clock as _, SystemClock};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};
 
-use crate::measure::{Cost, Start};
-use crate::processes::PARTS;
-use crate::stage::Stage;
 use crate::whole::Whole;
-use crate::{Arguments, lab, middle};
+use crate::{Arguments, middle};
 
 /// Between two looks at whether a daemon has come to rest.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use bench::making::NOW;
+use bench::shared::cost::{Cost, Meter};
+use bench::shared::making::NOW;
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::{Change, transition};
@@ -14,8 +15,6 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use scheduler::demand::shares::{Room, Shares};
 use store::{Store, Taken};
-
-use crate::cost::{Cost, Meter};
 
 /// Checks in flight at full speed.
 const AT_ONCE: u32 = 64;

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use bench::shared::cost::Meter;
+use bench::shared::making::{self, Asked, NOW, World};
 use census::time::Calendar;
 use dump::{DumpError, Instance, ListedState, Moment, Packing};
 use store::{Listed, Reader, StateName};
 
 use crate::Out;
-use crate::cost::Meter;
-use bench::making::{self, Asked, NOW, World};
 
 /// What the other side asks: all who live, sorted, as our list has them.
 const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";

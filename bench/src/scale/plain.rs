@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use bench::shared::cost::{Cost, Meter};
 use rusqlite::{Connection, params};
-
-use crate::cost::{Cost, Meter};
 
 /// Without histories, groups, classes and checks of what is written; the same durability and page cache as the store's.
 const COPY: &str = "\

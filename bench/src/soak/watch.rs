@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use bench::shared::measure::{Cost, Start};
+use bench::shared::processes::Processes;
+use bench::shared::wire;
 use orchestrator::daemon::LiveState;
 use orchestrator::serve::control::{self, Answer, Request};
-
-use crate::measure::{Cost, Start};
-use crate::processes::Processes;
-use crate::wire;
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

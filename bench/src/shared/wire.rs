@@ -18,24 +18,24 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A way to one host that the gateway has made. Dropped, it is closed.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// Names the egress directory.
-    pub(crate) check: CheckId,
+    pub check: CheckId,
     /// The host.
-    pub(crate) host: Host,
+    pub host: Host,
     /// The gateway takes the socket away when this ends.
     _control: UnixStream,
 }
 
 /// Has the gateway open a way to `host`, with the order that the orchestrator gives.
-pub(crate) async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<Ready> {
+pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<Ready> {
     let check = CheckId::from_random(rand::random());
     let request = control::Request::Open {
         check: check.clone(),
         group: host.to_string(),
         host: host.clone(),
         order: CheckOrder {
-            contact: crate::stage::CONTACT.to_owned(),
+            contact: super::stage::CONTACT.to_owned(),
             peers,
             list: None,
         },
@@ -53,7 +53,7 @@ pub(crate) async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> 
 }
 
 /// What the launcher says of itself.
-pub(crate) async fn launcher_status(socket: &Path) -> Result<wire::Status> {
+pub async fn launcher_status(socket: &Path) -> Result<wire::Status> {
     match ask(socket, &wire::Request::Status {}).await?.0 {
         wire::Answer::Status(status) => Ok(status),
         other => bail!("the launcher answered {other:?} to a request for its status"),

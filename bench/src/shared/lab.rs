@@ -8,13 +8,13 @@ use anyhow::Result;
 use protocol::Host;
 use tokio::process::Command;
 
-use crate::role::Role;
+use super::role::Role;
 
 /// From which the lab makes its crowd.
 const SEED: u64 = 1;
 
 /// Starts the lab that lies in `programs`, with its state in `folder/lab` and a crowd of so many.
-pub(crate) fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Result<Role> {
+pub fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Result<Role> {
     // Free a moment ago: good enough for a machine that nobody attacks.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
@@ -33,11 +33,11 @@ pub(crate) fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]
 }
 
 /// The crowd of so many: it lives, and has nothing up its sleeve.
-pub(crate) fn crowd(size: u32) -> Crowd {
+pub fn crowd(size: u32) -> Crowd {
     Crowd::new(size, SEED)
 }
 
 /// The crowd's names.
-pub(crate) fn hosts(crowd: Crowd) -> Result<Vec<Host>> {
+pub fn hosts(crowd: Crowd) -> Result<Vec<Host>> {
     crowd.names().map(|name| Ok(Host::parse(&name)?)).collect()
 }

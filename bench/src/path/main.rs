@@ -3,35 +3,24 @@
 //! In: the release binaries, an engine, the checker's image. Out: a table of runs or of medians by checks in flight, the ratio of the two sides, and who
 //! spent the processor's time. With `--data`, the points of their plots. With `--rows`, what the whole path costs in censuses of so many rows.
 
-mod direct;
-#[path = "path/grown.rs"]
 mod grown;
-mod lab;
-mod measure;
-mod median;
-mod processes;
-mod role;
-mod stage;
 mod whole;
-mod wire;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use bench::data::{Data, Plot};
+use bench::shared::data::{Data, Plot};
+use bench::shared::direct::Direct;
+use bench::shared::lab;
+use bench::shared::measure::{Cost, Start};
+use bench::shared::median::median;
+use bench::shared::processes::{PARTS, PARTS_COUNT};
+use bench::shared::stage::{Equipment, Stage};
 use clap::Parser;
 use protocol::Host;
 
-use crate::direct::Direct;
-use crate::measure::{Cost, Start};
-use crate::median::median;
-use crate::processes::{PARTS, PARTS_COUNT};
-use crate::stage::{Equipment, Stage};
 use crate::whole::Whole;
-
-/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
-pub(crate) const INSTANCE: &str = "fedicensus-bench";
 
 /// A first check asks for peers, and all checks of the whole path are first ones.
 const PEERS_EVERY: usize = 1;

@@ -6,15 +6,13 @@
 //! The gate has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
 //! durability and a statement that is kept prepared; it decides nothing and counts nothing.
 
-mod cost;
-mod median;
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result};
-use bench::data::{Data, Plot};
+use bench::shared::cost::{Cost, Meter};
+use bench::shared::data::{Data, Plot};
 use census::time::{Calendar, Jitter, Timestamp};
 use clap::Parser;
 use orchestrator::names::gate::NameGate;
@@ -24,8 +22,6 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};
 use store::{Candidate, Store};
-
-use self::cost::{Cost, Meter};
 
 /// Begins at some moment.
 const NOW: Timestamp = Timestamp(1_790_812_800_000);

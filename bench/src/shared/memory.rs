@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 
 /// The most memory that a process held until now, in megabytes; `process` is its id, or `self`.
-pub(crate) fn most_mb(process: &str) -> Result<u64> {
+pub fn most_mb(process: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = line

@@ -2,10 +2,7 @@
 //!
 //! In: nothing. Out: a table: how long a dump of many instances takes, files and pages, and the most memory and room while it is made.
 
-#[path = "files/days.rs"]
 mod days;
-mod memory;
-#[path = "files/verdicts.rs"]
 mod verdicts;
 
 use std::io::Write as _;
@@ -14,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use admission::DomainList;
 use anyhow::{Context as _, Result};
+use bench::shared::memory::most_mb;
 use census::class::PerClass;
 use census::state::Verdict;
 use census::time::{Calendar, Jitter, Timestamp};
@@ -29,7 +27,6 @@ use rand::{Rng as _, SeedableRng as _};
 use site::facts::Intake;
 use store::Store;
 
-use crate::memory::most_mb;
 use crate::verdicts::Verdicts;
 
 /// Hosts that come in, and are found alive, in one go: as many as the store takes at once.

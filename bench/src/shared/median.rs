@@ -1,7 +1,7 @@
 //! The middle of several measurements.
 
 /// The middle one of `values`, or of the two in the middle the greater; nothing for none.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()

@@ -18,24 +18,24 @@ use protocol::Host;
 use protocol::order::AskPeers;
 use tokio::sync::mpsc;
 
-use crate::wire::{self, Ready};
+use super::wire::{self, Ready};
 
 /// Ways that are held ready: more than can be used up while the gateway makes one, and so few that none gets old.
 const READY: usize = 8;
 
 /// The client.
 #[derive(Debug)]
-pub(crate) struct Direct {
-    pub(crate) docker: Docker,
-    pub(crate) kind: EngineKind,
-    pub(crate) settings: launcher::Settings,
-    pub(crate) gateway_socket: PathBuf,
+pub struct Direct {
+    pub(super) docker: Docker,
+    pub(super) kind: EngineKind,
+    pub(super) settings: launcher::Settings,
+    pub(super) gateway_socket: PathBuf,
 }
 
 impl Direct {
     /// Has the gateway make ways to `hosts`, and gives them once the first ones are there, or as many as there surely are. The first of them and every
     /// so many after it are asked for their peers.
-    pub(crate) async fn prepare(
+    pub async fn prepare(
         &self,
         hosts: impl Iterator<Item = Host> + Send + 'static,
         peers_every: usize,
@@ -63,7 +63,7 @@ impl Direct {
     }
 
     /// Checks all of them, `in_flight` at a time, and gives their number.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         ready: mpsc::Receiver<Result<Ready>>,
         in_flight: usize,

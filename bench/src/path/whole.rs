@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bench::shared::processes::Processes;
+use bench::shared::role::Role;
+use bench::shared::stage::Stage;
+use bench::shared::wire;
 use protocol::Host;
-
-use crate::processes::Processes;
-use crate::role::Role;
-use crate::stage::Stage;
-use crate::wire;
 
 /// Between two looks at the launcher's counters.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use bench::data;
+use bench::shared::data;
 use clap::Parser;
 
 /// Draws what benchmarks found.

@@ -7,12 +7,8 @@
 //! come due one after the other, whose checks are processes: they bear the witness without which no failure counts, and show whether they are kept
 //! waiting. No engine is needed.
 
-mod memory;
-#[path = "dead/names.rs"]
 mod names;
-#[path = "dead/process.rs"]
 mod process;
-mod role;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use bench::shared::memory;
+use bench::shared::role::Role;
 use census::state::{Record, State};
 use census::time::Timestamp;
 use clap::Parser;
@@ -31,7 +29,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::process::Command;
 
 use crate::names::{Kind, NameServer};
-use crate::role::Role;
 
 /// Where the lab serves: the only port that is dialled for a name out of DNS.
 const LAB: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 98, 0, 1)), 443);

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use tokio::net::UnixStream;
 
 /// The parts whose time is told apart, in the order of the tables. The last is the rest.
-pub(crate) const PARTS: [&str; PARTS_COUNT] = [
+pub const PARTS: [&str; PARTS_COUNT] = [
     "orchestrator",
     "launcher",
     "gateway",
@@ -20,7 +20,7 @@ pub(crate) const PARTS: [&str; PARTS_COUNT] = [
 ];
 
 /// How many there are.
-pub(crate) const PARTS_COUNT: usize = 7;
+pub const PARTS_COUNT: usize = 7;
 
 /// Fields of `/proc/PID/stat` behind the name (`man 5 proc_pid_stat`): the parent's id, and ticks in user and system mode.
 const PARENT: usize = 1;
@@ -33,16 +33,21 @@ const DAEMONS: [&str; 3] = ["dockerd", "containerd", "podman"];
 const BESIDE: &str = "containerd";
 
 /// Seconds of processor time by part, in the order of [`PARTS`].
-pub(crate) type Spent = [f64; PARTS_COUNT];
+pub type Spent = [f64; PARTS_COUNT];
 
 /// The processes of each part but the last, by id; a part that does not run has none.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Processes {
-    pub(crate) orchestrator: Option<u32>,
-    pub(crate) launcher: Option<u32>,
-    pub(crate) gateway: Option<u32>,
-    pub(crate) engine: Vec<u32>,
-    pub(crate) lab: Option<u32>,
+pub struct Processes {
+    /// `fedicensus run`, if a census runs.
+    pub orchestrator: Option<u32>,
+    /// The launcher.
+    pub launcher: Option<u32>,
+    /// The gateway.
+    pub gateway: Option<u32>,
+    /// The engine's daemons: [`daemons`].
+    pub engine: Vec<u32>,
+    /// The lab.
+    pub lab: Option<u32>,
 }
 
 impl Processes {
@@ -50,7 +55,7 @@ impl Processes {
     ///
     /// # Errors
     /// When one of them has ended.
-    pub(crate) fn spent(&self) -> Result<Spent> {
+    pub fn spent(&self) -> Result<Spent> {
         let of = |process: Option<u32>| process.map_or(Ok(0.0), seconds);
         let mut engine = 0.0;
         for daemon in &self.engine {
@@ -70,7 +75,7 @@ impl Processes {
 
 /// The daemons of the engine that listens on `socket`: whoever answers there, its descendants among the engines' daemons, and a `containerd` that the
 /// system started. All daemons of the machine, by name, where the system itself listens and starts them when somebody asks.
-pub(crate) async fn daemons(socket: &Path) -> Result<Vec<u32>> {
+pub async fn daemons(socket: &Path) -> Result<Vec<u32>> {
     let stream = UnixStream::connect(socket)
         .await
         .with_context(|| socket.display().to_string())?;
@@ -146,7 +151,7 @@ fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
 }
 
 /// Processor time of this process since it began.
-pub(crate) fn own_seconds() -> Result<f64> {
+pub fn own_seconds() -> Result<f64> {
     seconds(std::process::id())
 }
 

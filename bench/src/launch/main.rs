@@ -3,10 +3,6 @@
 //! In: an engine and the checker's image. Out: for each way of launching, how many containers a second and how much processor time each, at several
 //! numbers in flight, against the way in use; and how long each of the engine's answers takes.
 
-mod measure;
-mod median;
-mod processes;
-
 use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -15,6 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bench::shared::measure::{Cost, Start};
+use bench::shared::median::median;
+use bench::shared::processes::{self, PARTS, Processes};
+use bench::shared::stage::INSTANCE;
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
@@ -29,13 +29,6 @@ use launcher::spec::Spec;
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::{JoinHandle, JoinSet};
-
-use crate::measure::{Cost, Start};
-use crate::median::median;
-use crate::processes::{PARTS, Processes};
-
-/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
-const INSTANCE: &str = "fedicensus-bench";
 
 /// The client's time-out for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;

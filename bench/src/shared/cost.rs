@@ -4,27 +4,27 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::median::median;
+use super::median::median;
 
 /// A moment.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     clock: Instant,
     cpu_seconds: f64,
 }
 
 /// What something took.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
+pub struct Cost {
     /// Done in a second.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Done in a second of processor time, which other programs on the machine don't take away.
-    pub(crate) cpu_rate: f64,
+    pub cpu_rate: f64,
 }
 
 impl Meter {
     /// Now.
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         Self {
             cpu_seconds: cpu_seconds(),
             clock: Instant::now(),
@@ -32,7 +32,7 @@ impl Meter {
     }
 
     /// So many were done since then.
-    pub(crate) fn end(&self, many: usize) -> Cost {
+    pub fn end(&self, many: usize) -> Cost {
         let many = many as f64;
         Cost {
             rate: many / self.clock.elapsed().as_secs_f64(),
@@ -43,7 +43,7 @@ impl Meter {
 
 impl Cost {
     /// The middle one of each.
-    pub(crate) fn median(costs: &[Self]) -> Self {
+    pub fn median(costs: &[Self]) -> Self {
         Self {
             rate: median(costs.iter().map(|cost| cost.rate)),
             cpu_rate: median(costs.iter().map(|cost| cost.cpu_rate)),

@@ -8,37 +8,40 @@ use launcher::{BollardEngine, EgressSource, Engine as _};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::direct::Direct;
-use crate::lab;
-use crate::processes::{self, Processes};
-use crate::role::Role;
+use super::direct::Direct;
+use super::lab;
+use super::processes::{self, Processes};
+use super::role::Role;
+
+/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
+pub const INSTANCE: &str = "fedicensus-bench";
 
 /// Who asks, in the user agent.
-pub(crate) const CONTACT: &str = "bench@census.test";
+pub const CONTACT: &str = "bench@census.test";
 
 /// The client's time-out for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
 
 /// What a stage is set with.
 #[derive(Debug, Clone)]
-pub(crate) struct Equipment {
+pub struct Equipment {
     /// Folder of the release binaries `fedicensus` and `fedicensus-lab`.
-    pub(crate) programs: PathBuf,
+    pub programs: PathBuf,
     /// The engine's socket.
-    pub(crate) engine: PathBuf,
+    pub engine: PathBuf,
     /// The checker's image.
-    pub(crate) image: String,
+    pub image: String,
     /// Where the stage's folder is made.
-    pub(crate) below: PathBuf,
+    pub below: PathBuf,
     /// Living instances in the lab.
-    pub(crate) crowd: u32,
+    pub crowd: u32,
     /// Most checks at the same time.
-    pub(crate) in_flight_max: usize,
+    pub in_flight_max: usize,
 }
 
 /// The stage. Its processes end with it.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub struct Stage {
     folder: TempDir,
     equipment: Equipment,
     engine: Vec<u32>,
@@ -49,7 +52,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts the lab, the gateway and the launcher.
-    pub(crate) async fn set(equipment: Equipment) -> Result<Self> {
+    pub async fn set(equipment: Equipment) -> Result<Self> {
         let folder = tempfile::tempdir_in(&equipment.below)?;
         let path = folder.path();
         for name in ["lab", "egress", "sockets"] {
@@ -81,17 +84,17 @@ impl Stage {
     }
 
     /// The stage's folder; it goes with the stage.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The launcher's gate.
-    pub(crate) fn launcher_socket(&self) -> PathBuf {
+    pub fn launcher_socket(&self) -> PathBuf {
         self.folder().join("sockets/launcher.sock")
     }
 
     /// The processes of all that is on stage, and of a census if one runs.
-    pub(crate) fn processes(&self, orchestrator: Option<&Role>) -> Result<Processes> {
+    pub fn processes(&self, orchestrator: Option<&Role>) -> Result<Processes> {
         Ok(Processes {
             orchestrator: orchestrator.map(Role::id).transpose()?,
             launcher: Some(self.launcher.id()?),
@@ -102,7 +105,7 @@ impl Stage {
     }
 
     /// A command of `fedicensus` for a census in `home`, with so many checks at the same time.
-    pub(crate) fn fedicensus(&self, home: &Path, in_flight: usize) -> Command {
+    pub fn fedicensus(&self, home: &Path, in_flight: usize) -> Command {
         let mut command = fedicensus(&self.equipment, self.folder(), in_flight);
         command.env("FEDICENSUS_DATA_DIR", home.join("data"));
         command.env("FEDICENSUS_PUBLIC_DIR", home.join("public"));
@@ -110,14 +113,14 @@ impl Stage {
     }
 
     /// The direct client on this stage.
-    pub(crate) async fn direct(&self) -> Result<Direct> {
+    pub async fn direct(&self) -> Result<Direct> {
         let engine = &self.equipment.engine;
         let identity = BollardEngine::new(engine).identify().await?;
         let egress = self.folder().join("egress");
         let settings = launcher::Settings {
             image: self.equipment.image.clone(),
             egress: EgressSource::Directory(egress),
-            instance: crate::INSTANCE.to_owned(),
+            instance: INSTANCE.to_owned(),
             extra_roots: true,
             ..launcher::Settings::default()
         };
@@ -135,7 +138,7 @@ impl Stage {
     }
 
     /// Ends all processes.
-    pub(crate) async fn strike(self) -> Result<()> {
+    pub async fn strike(self) -> Result<()> {
         self.launcher.stop().await?;
         self.gateway.stop().await?;
         self.lab.stop().await
@@ -151,7 +154,7 @@ fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Command
         ("FEDICENSUS_CONTACT", CONTACT.to_owned()),
         ("FEDICENSUS_SEEDS", String::new()),
         ("FEDICENSUS_CANARIES", String::new()),
-        ("FEDICENSUS_INSTANCE", crate::INSTANCE.to_owned()),
+        ("FEDICENSUS_INSTANCE", INSTANCE.to_owned()),
         ("FEDICENSUS_CHECKS_MAX", in_flight.to_string()),
         ("FEDICENSUS_CHECKS_MIN", in_flight.to_string()),
         ("FEDICENSUS_ENGINE_SOCKET", engine),

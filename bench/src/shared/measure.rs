@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use crate::processes::{Processes, Spent};
+use super::processes::{Processes, Spent};
 
 /// Fields of `/proc/stat`'s first line that are busy time (`man 5 proc_stat`): user, nice, system, irq, softirq, steal.
 const BUSY_FIELDS: [usize; 6] = [0, 1, 2, 5, 6, 7];
@@ -14,7 +14,7 @@ const IDLE_FIELDS: [usize; 2] = [3, 4];
 
 /// A moment.
 #[derive(Debug)]
-pub(crate) struct Start<'processes> {
+pub struct Start<'processes> {
     clock: Instant,
     machine: Machine,
     spent: Spent,
@@ -23,16 +23,16 @@ pub(crate) struct Start<'processes> {
 
 /// What some checks took.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
+pub struct Cost {
     /// Checks in a second.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Seconds of processor time for each check: of the whole machine, since an engine's work is done by many processes, some of which
     /// live shorter than a look at them would take.
-    pub(crate) cpu_seconds: f64,
+    pub cpu_seconds: f64,
     /// The same by part.
-    pub(crate) cpu_seconds_by_part: Spent,
+    pub cpu_seconds_by_part: Spent,
     /// Share of the processors' time that nobody used.
-    pub(crate) idle: f64,
+    pub idle: f64,
 }
 
 /// Seconds of all processors together.
@@ -44,7 +44,7 @@ struct Machine {
 
 impl<'processes> Start<'processes> {
     /// Now.
-    pub(crate) fn now(processes: &'processes Processes) -> Result<Self> {
+    pub fn now(processes: &'processes Processes) -> Result<Self> {
         Ok(Self {
             machine: Machine::now()?,
             spent: processes.spent()?,
@@ -54,7 +54,7 @@ impl<'processes> Start<'processes> {
     }
 
     /// What `checks` checks took since then; for none, what was spent in all.
-    pub(crate) fn cost_of(&self, checks: usize) -> Result<Cost> {
+    pub fn cost_of(&self, checks: usize) -> Result<Cost> {
         let seconds = self.clock.elapsed().as_secs_f64();
         let machine = Machine::now()?;
         let busy = machine.busy_seconds - self.machine.busy_seconds;

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process of ours; killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Role {
+pub struct Role {
     name: &'static str,
     child: Child,
     log: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Role {
 
 impl Role {
     /// Starts it; what it prints goes to `<name>.log` in `logs`.
-    pub(crate) fn start(name: &'static str, command: &mut Command, logs: &Path) -> Result<Self> {
+    pub fn start(name: &'static str, command: &mut Command, logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log)?;
         let child = command
@@ -40,7 +40,7 @@ impl Role {
     }
 
     /// Waits until it accepts connections on `socket`.
-    pub(crate) async fn listens_on(&mut self, socket: &Path) -> Result<()> {
+    pub async fn listens_on(&mut self, socket: &Path) -> Result<()> {
         let began = Instant::now();
         while UnixStream::connect(socket).await.is_err() {
             self.must_run(began)?;
@@ -50,7 +50,7 @@ impl Role {
     }
 
     /// Waits until it has made `file`.
-    pub(crate) async fn makes(&mut self, file: &Path) -> Result<()> {
+    pub async fn makes(&mut self, file: &Path) -> Result<()> {
         let began = Instant::now();
         while !file.exists() {
             self.must_run(began)?;
@@ -60,7 +60,7 @@ impl Role {
     }
 
     /// The id of its process.
-    pub(crate) fn id(&self) -> Result<u32> {
+    pub fn id(&self) -> Result<u32> {
         let name = self.name;
         self.child
             .id()
@@ -68,7 +68,7 @@ impl Role {
     }
 
     /// Asks it to end, and waits for that.
-    pub(crate) async fn stop(mut self) -> Result<()> {
+    pub async fn stop(mut self) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.id()?)?).context("a process's id")?;
         kill_process(pid, Signal::TERM)?;
         tokio::time::timeout(WAIT_MAX, self.child.wait())

@@ -3,20 +3,9 @@
 //! In: the release binaries, an engine, the checker's image. Out: what it was like, minute by minute, who spent the processor's time, and how much of what
 //! a bare client of the engine does in the same run came of it. With `--data`, the points of the plots.
 
-mod direct;
-#[path = "soak/history.rs"]
 mod history;
-mod lab;
-#[path = "soak/making.rs"]
 mod making;
-mod measure;
-mod processes;
-mod role;
-mod stage;
-#[path = "soak/watch.rs"]
 mod watch;
-mod wire;
-#[path = "soak/world.rs"]
 mod world;
 
 use std::io::Write as _;
@@ -24,20 +13,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use bench::data::{Data, Plot};
+use bench::shared::data::{Data, Plot};
+use bench::shared::lab;
+use bench::shared::measure::{Cost, Start};
+use bench::shared::processes::{PARTS, own_seconds};
+use bench::shared::role::Role;
+use bench::shared::stage::{Equipment, Stage};
 use clap::{Parser, ValueEnum as _};
 use orchestrator::services::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
-use crate::measure::{Cost, Start};
-use crate::processes::{PARTS, own_seconds};
-use crate::role::Role;
-use crate::stage::{Equipment, Stage};
 use crate::watch::{HEAD, Row, Seen, Watch};
 use crate::world::{Kind, World};
-
-/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
-pub(crate) const INSTANCE: &str = "fedicensus-bench";
 
 /// As the census has it by default: so the bare client gets the same lists.
 const PEERS_EVERY: usize = 3;

@@ -3,15 +3,9 @@
 //! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
 //! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the points of their plots.
 
-#[path = "scale/checks.rs"]
 mod checks;
-mod cost;
-#[path = "scale/dumped.rs"]
 mod dumped;
-#[path = "scale/held.rs"]
 mod held;
-mod median;
-#[path = "scale/plain.rs"]
 mod plain;
 
 use std::io::Write as _;
@@ -19,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use bench::data::{Data, Plot};
-use bench::making::{self, Asked, NOW, World};
+use bench::shared::cost::Cost;
+use bench::shared::data::{Data, Plot};
+use bench::shared::making::{self, Asked, NOW, World};
 use clap::Parser;
 
 use crate::checks::{Census, Costs, Way};
-use crate::cost::Cost;
 use crate::plain::Plain;
 
 /// Measures a census by its size.

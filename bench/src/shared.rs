@@ -1,0 +1,16 @@
+//! What several benchmarks use: measuring, a stage with the lab and the roles on it, a census made at once, and the file of points for plots.
+
+pub mod cost;
+pub mod measure;
+pub mod median;
+pub mod memory;
+pub mod processes;
+
+pub mod direct;
+pub mod lab;
+pub mod role;
+pub mod stage;
+pub mod wire;
+
+pub mod data;
+pub mod making;
