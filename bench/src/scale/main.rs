@@ -1,4 +1,4 @@
-//! What a check costs by the number of rows, the memory that they take, and the dump (`bench/README.md`).
+//! What the size of a census costs: a check, memory, the dump; to be named (`names`); and the plots of all benchmarks (`plots`). See `bench/README.md`.
 //!
 //! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
 //! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the points of their plots.
@@ -6,7 +6,9 @@
 mod checks;
 mod dumped;
 mod held;
+mod names;
 mod plain;
+mod plots;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,15 +18,17 @@ use anyhow::{Context as _, Result};
 use bench::shared::cost::Cost;
 use bench::shared::data::{Data, Plot};
 use bench::shared::making::{self, Asked, NOW, World};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::checks::{Census, Costs, Way};
 use crate::plain::Plain;
 
 /// Measures a census by its size.
 #[derive(Debug, Parser)]
-#[command(name = "bench-scale", version)]
+#[command(name = "bench-scale", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Rows, one census each, smallest first
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000, 10_000_000])]
     rows: Vec<u64>,
@@ -51,9 +55,22 @@ struct Arguments {
     hold: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures what it costs to be named
+    Names(names::Arguments),
+    /// Draws what benchmarks found
+    Plots(plots::Arguments),
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    match &arguments.command {
+        Some(Command::Names(arguments)) => return names::measure(arguments).await,
+        Some(Command::Plots(arguments)) => return plots::draw_all(arguments),
+        None => {}
+    }
     if let Some(path) = &arguments.hold {
         return held::hold(path, arguments.checks, arguments.junk).await;
     }

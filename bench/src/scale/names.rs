@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use bench::shared::cost::{Cost, Meter};
 use bench::shared::data::{Data, Plot};
 use census::time::{Calendar, Jitter, Timestamp};
-use clap::Parser;
+use clap::Args;
 use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files, SuffixPlace};
 use protocol::Host;
@@ -28,10 +28,9 @@ const NOW: Timestamp = Timestamp(1_790_812_800_000);
 
 const PLAIN: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?2) ON CONFLICT (name) DO NOTHING";
 
-/// Measures what it costs to be named.
-#[derive(Debug, Parser)]
-#[command(name = "bench-ingest", version)]
-struct Arguments {
+/// What is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
     /// Rows before
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
@@ -58,13 +57,11 @@ struct Arguments {
     data: Option<PathBuf>,
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+pub(crate) async fn measure(arguments: &Arguments) -> Result<()> {
     let data = Data::open(arguments.data.as_deref())?;
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let path = folder.path().join("census.db");
-    let mut stage = Stage::open(&path, &arguments).await?;
+    let mut stage = Stage::open(&path, arguments).await?;
     let mut costs: [Vec<Cost>; 4] = Default::default();
     for round in 0..arguments.rounds {
         let known = stage.known(arguments.known)?;
@@ -77,7 +74,7 @@ async fn main() -> Result<()> {
         new_plain.push(stage.plainly(&news("plain", round, arguments.plain)?)?);
     }
     leave_points(data, &costs)?;
-    stage.report(&arguments, costs)
+    stage.report(arguments, costs)
 }
 
 /// How many times as many names the gate takes as the plain way, round by round.

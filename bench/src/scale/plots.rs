@@ -1,4 +1,4 @@
-//! `bench-plots`: the points that benchmarks left → an SVG file for each plot (`bench/README.md`).
+//! The points that benchmarks left → an SVG file for each plot (`bench/README.md`).
 //!
 //! In: a file of points, which the benchmarks' `--data` makes. Out: files `PLOT.svg` in a folder, and on stdout where each lies. Refused: a file that has a
 //! bad line; nothing is drawn then.
@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bench::shared::data;
-use clap::Parser;
+use clap::Args;
 
-/// Draws what benchmarks found.
-#[derive(Debug, Parser)]
-#[command(name = "bench-plots", version)]
-struct Arguments {
+/// What is drawn, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
     /// File that benchmarks were given with `--data`
     data: PathBuf,
     /// Where the plots come; it is made when it is not there
@@ -21,8 +20,7 @@ struct Arguments {
     folder: PathBuf,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+pub(crate) fn draw_all(arguments: &Arguments) -> Result<()> {
     let files = draw(&arguments.data, &arguments.folder)?;
     let mut out = std::io::stdout();
     if files.is_empty() {

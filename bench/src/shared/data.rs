@@ -1,4 +1,4 @@
-//! The file of points: benchmarks append to it, `bench-plots` reads it.
+//! The file of points: benchmarks append to it, `bench-scale plots` reads it.
 //!
 //! In and out: lines of a plot, a line of that plot, x and y, parted by tabs. Refused when it is read: a file larger than any run makes, plots that are not
 //! known, more lines than can be told apart, what is no number.
