@@ -3,7 +3,7 @@
 //! In: an engine and the checker's image. Out: for each way of launching, how many containers a second and how much processor time each, at several
 //! numbers in flight, against the way in use; and how long each of the engine's answers takes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use bench::shared::measure::{Cost, Start};
 use bench::shared::median::median;
 use bench::shared::processes::{self, PARTS, Processes};
 use bench::shared::stage::INSTANCE;
-use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
     StartContainerOptions, WaitContainerOptionsBuilder,
@@ -28,7 +28,7 @@ use launcher::engine::create::create_body;
 use launcher::spec::Spec;
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 /// The client's time-out for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
@@ -43,9 +43,6 @@ struct Arguments {
     /// The checker's image
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
-    /// An image with the program `sleep`, for cells
-    #[arg(long, default_value = "localhost/fedicensus-web:latest")]
-    cell_image: String,
     /// Containers in each run
     #[arg(long, default_value_t = 60)]
     containers: u32,
@@ -67,8 +64,6 @@ enum Way {
     InUse,
     /// Removed before the next one starts in its place.
     RemovedInTurn,
-    /// In the network namespace of a cell, a container that does nothing, of which each place in flight has one.
-    Cells,
     /// Without a list of system calls of our own.
     EnginesProfile,
     /// Without covers over the engine's writable folders.
@@ -77,10 +72,6 @@ enum Way {
     NoLimits,
     /// With the engine's own interprocess namespace and its shared memory.
     OwnIpc,
-    /// Waited for from before its start on, instead of after its last output.
-    WaitedAhead,
-    /// Made while the one before it runs.
-    MadeAhead,
 }
 
 impl Way {
@@ -88,27 +79,17 @@ impl Way {
         match self {
             Self::InUse => "in use",
             Self::RemovedInTurn => "removed in turn",
-            Self::Cells => "cells",
             Self::EnginesProfile => "the engine's seccomp profile",
             Self::NoCovers => "no covers",
             Self::NoLimits => "no limits",
             Self::OwnIpc => "IPC namespace",
-            Self::WaitedAhead => "waited for ahead",
-            Self::MadeAhead => "made ahead",
         }
     }
 
-    fn apply(self, body: &mut ContainerCreateBody, cell: Option<&String>) -> Result<()> {
+    fn apply(self, body: &mut ContainerCreateBody) -> Result<()> {
         let host = body.host_config.as_mut().context("no host configuration")?;
         match self {
-            Self::InUse | Self::RemovedInTurn | Self::WaitedAhead | Self::MadeAhead => {}
-            Self::Cells => {
-                let cell = cell.context("no cell")?;
-                host.network_mode = Some(format!("container:{cell}"));
-                // Whoever joins a namespace has its names too, and engines refuse others.
-                (host.dns, host.dns_search) = (None, None);
-                (body.hostname, body.domainname) = (None, None);
-            }
+            Self::InUse | Self::RemovedInTurn => {}
             Self::EnginesProfile => {
                 host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
             }
@@ -125,14 +106,6 @@ impl Way {
 
 /// Seconds that each of the engine's answers took, one after the other.
 type Laps = HashMap<&'static str, Vec<f64>>;
-
-/// Containers of one run that are made ahead of their launch.
-#[derive(Default)]
-struct Ahead {
-    /// How many of the run's are still to be made.
-    left: u32,
-    made: VecDeque<JoinHandle<Result<String>>>,
-}
 
 struct Bench {
     docker: Docker,
@@ -160,24 +133,10 @@ async fn main() -> Result<()> {
         next: AtomicU32::new(1),
         laps: Mutex::default(),
     };
-    let most = arguments.in_flight.iter().copied().max().unwrap_or(1);
-    let mut cells = Vec::new();
-    let outcome = async {
-        if arguments.ways.contains(&Way::Cells) {
-            for _ in 0..most {
-                cells.push(bench.cell(&arguments.cell_image).await?);
-            }
-        }
-        compare(&arguments, &bench, &cells).await
-    }
-    .await;
-    for cell in &cells {
-        bench.remove(cell).await?;
-    }
-    outcome
+    compare(&arguments, &bench).await
 }
 
-async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Result<()> {
+async fn compare(arguments: &Arguments, bench: &Bench) -> Result<()> {
     let mut ways = vec![Way::InUse];
     ways.extend(arguments.ways.iter().filter(|way| **way != Way::InUse));
     let mut out = std::io::stdout();
@@ -192,14 +151,12 @@ async fn compare(arguments: &Arguments, bench: &Bench, cells: &[String]) -> Resu
     for in_flight in &arguments.in_flight {
         let mut costs: HashMap<Way, Vec<Cost>> = HashMap::new();
         // Once unmeasured.
-        bench.run(Way::InUse, 4, *in_flight, cells).await?;
+        bench.run(Way::InUse, 4, *in_flight).await?;
         bench.laps().clear();
         for _ in 0..arguments.runs {
             for way in &ways {
                 let start = Start::now(&processes)?;
-                bench
-                    .run(*way, arguments.containers, *in_flight, cells)
-                    .await?;
+                bench.run(*way, arguments.containers, *in_flight).await?;
                 let cost = start.cost_of(usize::try_from(arguments.containers)?)?;
                 costs.entry(*way).or_default().push(cost);
             }
@@ -260,28 +217,15 @@ fn by_part(costs: &[Cost]) -> String {
 
 impl Bench {
     fn laps(&self) -> MutexGuard<'_, Laps> {
-        locked(&self.laps)
+        self.laps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Launches so many, each in a free place, and waits until the last is removed.
-    async fn run(
-        &self,
-        way: Way,
-        containers: u32,
-        in_flight: usize,
-        cells: &[String],
-    ) -> Result<()> {
+    /// Launches so many, and waits until the last is removed.
+    async fn run(&self, way: Way, containers: u32, in_flight: usize) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
-        let places = Mutex::new((0..in_flight).collect::<Vec<usize>>());
-        let ahead = Mutex::new(Ahead {
-            left: containers,
-            ..Ahead::default()
-        });
-        let lock = || locked(&places);
         stream::iter(0..containers)
             .map(|_| async {
-                let place = lock().pop().context("more in flight than places")?;
-                let id = self.launch(way, cells.get(place), &ahead).await?;
+                let id = self.launch(way).await?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
                 } else {
@@ -289,7 +233,6 @@ impl Bench {
                     let removal = async move { remove(&docker, &id).await };
                     removals.lock().await.spawn(removal);
                 }
-                lock().push(place);
                 anyhow::Ok(())
             })
             .buffer_unordered(in_flight)
@@ -302,12 +245,7 @@ impl Bench {
     }
 
     /// One container from its making to its end, not removed.
-    async fn launch(
-        &self,
-        way: Way,
-        cell: Option<&String>,
-        ahead: &Mutex<Ahead>,
-    ) -> Result<String> {
+    async fn launch(&self, way: Way) -> Result<String> {
         let docker = &self.docker;
         let mut lap = Instant::now();
         let mut laps = Vec::new();
@@ -315,7 +253,11 @@ impl Bench {
             laps.push((call, lap.elapsed().as_secs_f64()));
             lap = Instant::now();
         };
-        let id = self.made(way, cell, ahead).await?;
+        let body = self.body(way)?;
+        let id = docker
+            .create_container(None::<CreateContainerOptions>, body)
+            .await?
+            .id;
         took("1 create");
         let both = AttachContainerOptionsBuilder::default()
             .stdout(true)
@@ -323,25 +265,19 @@ impl Bench {
             .stream(true);
         let attached = docker.attach_container(&id, Some(both.build())).await?;
         took("2 attach");
-        let early = (way == Way::WaitedAhead)
-            .then(|| tokio::spawn(exit_code(docker.clone(), id.clone(), "next-exit")));
         docker
             .start_container(&id, None::<StartContainerOptions>)
             .await?;
         took("3 start");
-        if way == Way::MadeAhead {
-            self.make_one_ahead(way, cell, ahead)?;
-        }
         let mut printed = Vec::new();
         let mut output = attached.output;
         while let Some(piece) = output.next().await {
             printed.extend_from_slice(&piece?.into_bytes());
         }
         took("4 output");
-        let code = match early {
-            Some(early) => early.await??,
-            None => exit_code(docker.clone(), id.clone(), "not-running").await?,
-        };
+        let options = WaitContainerOptionsBuilder::default().condition("not-running");
+        let mut wait = docker.wait_container(&id, Some(options.build()));
+        let code = wait.next().await.context("no exit code")??.status_code;
         took("5 wait");
         ensure!(code == 0, "exit code {code}");
         if !printed.starts_with(b"{") {
@@ -355,87 +291,20 @@ impl Bench {
         Ok(id)
     }
 
-    /// A container that was made ahead, or a new one.
-    async fn made(&self, way: Way, cell: Option<&String>, ahead: &Mutex<Ahead>) -> Result<String> {
-        let made = {
-            let mut ahead = locked(ahead);
-            let made = ahead.made.pop_front();
-            if made.is_none() {
-                ahead.left = ahead.left.saturating_sub(1);
-            }
-            made
-        };
-        match made {
-            Some(made) => made.await?,
-            None => create(self.docker.clone(), self.body(way, cell)?).await,
-        }
-    }
-
-    /// Begins to make a container for a later launch, unless all of the run's are being made already.
-    fn make_one_ahead(&self, way: Way, cell: Option<&String>, ahead: &Mutex<Ahead>) -> Result<()> {
-        let body = self.body(way, cell)?;
-        let mut ahead = locked(ahead);
-        if ahead.left > 0 {
-            ahead.left -= 1;
-            let one = tokio::spawn(create(self.docker.clone(), body));
-            ahead.made.push_back(one);
-        }
-        Ok(())
-    }
-
-    fn body(&self, way: Way, cell: Option<&String>) -> Result<ContainerCreateBody> {
+    fn body(&self, way: Way) -> Result<ContainerCreateBody> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let check = CheckId::from_random(number.into());
         let mut body = create_body(
             &Spec::probe(&self.settings, &self.settings.image, &check),
             self.kind,
         );
-        way.apply(&mut body, cell)?;
+        way.apply(&mut body)?;
         Ok(body)
-    }
-
-    /// A container that keeps an empty network namespace.
-    async fn cell(&self, image: &str) -> Result<String> {
-        let body = ContainerCreateBody {
-            image: Some(image.to_owned()),
-            entrypoint: Some(vec!["sleep".to_owned()]),
-            cmd: Some(vec!["infinity".to_owned()]),
-            labels: Some(HashMap::from([(
-                "org.fedicensus".to_owned(),
-                INSTANCE.to_owned(),
-            )])),
-            host_config: Some(HostConfig {
-                network_mode: Some("none".to_owned()),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        };
-        let id = create(self.docker.clone(), body).await?;
-        self.docker
-            .start_container(&id, None::<StartContainerOptions>)
-            .await?;
-        Ok(id)
     }
 
     async fn remove(&self, id: &str) -> Result<()> {
         remove(&self.docker, id).await
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn create(docker: Docker, body: ContainerCreateBody) -> Result<String> {
-    let created = docker.create_container(None::<CreateContainerOptions>, body);
-    Ok(created.await?.id)
-}
-
-/// The exit code of a container once it has ended, by a condition that the engine waits for.
-async fn exit_code(docker: Docker, id: String, condition: &str) -> Result<i64> {
-    let options = WaitContainerOptionsBuilder::default().condition(condition);
-    let mut wait = docker.wait_container(&id, Some(options.build()));
-    Ok(wait.next().await.context("no exit code")??.status_code)
 }
 
 async fn remove(docker: &Docker, id: &str) -> Result<()> {
