@@ -83,7 +83,7 @@ const ALL: [Benchmark; 8] = [
         ],
         whole: &["names"],
         needs: Needs::Nothing,
-        plotted: Plotted::Yes,
+        plotted: Plotted::No,
     },
     Benchmark {
         program: "bench-files",

@@ -32,8 +32,6 @@ pub enum Values {
     FromZero,
     /// From 0 on, or from nine tenths of the highest value when none is below: for shares that are close to the whole.
     Closely,
-    /// By powers of ten: for parts of which some are a hundred times others. What is not above 0 has no place there.
-    Logarithmic,
 }
 
 /// An axis.
@@ -78,12 +76,6 @@ impl Axis {
             Values::FromZero => Self::linear(low.min(0.0), top),
             Values::Closely if low > CLOSELY_FROM * top => Self::linear(CLOSELY_FROM * top, top),
             Values::Closely => Self::linear(low.min(0.0), top),
-            Values::Logarithmic => {
-                let above = found.into_iter().filter(|value| is_above_zero(*value));
-                let above: Vec<f64> = above.collect();
-                let (low, high) = ends(&above);
-                Self::logarithmic(low, high)
-            }
         }
     }
 
@@ -256,13 +248,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_above_zero_has_no_place_among_powers_of_ten() {
-        let axis = Axis::of_values([0.0, 0.002, 0.3].into_iter(), Values::Logarithmic);
-        assert_eq!(marks(&axis), ["0.01", "0.1"]);
-        assert!(axis.shows(0.002) && !axis.shows(0.0) && !axis.shows(-1.0));
-    }
-
-    #[test]
     fn no_values_and_odd_ones_make_an_axis_all_the_same() {
         for values in [
             &[][..],
@@ -274,7 +259,7 @@ mod tests {
             &[-5.0, -5.0],
         ] {
             let mut axes = vec![Axis::of_places(values.iter().copied())];
-            for how in [Values::FromZero, Values::Closely, Values::Logarithmic] {
+            for how in [Values::FromZero, Values::Closely] {
                 axes.push(Axis::of_values(values.iter().copied(), how));
             }
             for axis in axes {

@@ -12,7 +12,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use bench::shared::data::{Data, Plot};
 use bench::shared::lab;
 use bench::shared::making::{self, Asked, World};
 use bench::shared::measure::{Cost, Start};
@@ -72,7 +71,7 @@ struct Grown<'stage> {
 ///
 /// # Errors
 /// When a part fails, or a check did.
-pub(crate) async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result<()> {
+pub(crate) async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
     let mut out = std::io::stdout();
     let in_flight = arguments.in_flight.first().copied().unwrap_or(1);
     let checks = usize::try_from(arguments.checks)?;
@@ -102,7 +101,7 @@ pub(crate) async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data
         "\nMedians of {} runs, {checks} checks a run, {in_flight} in flight:\n",
         arguments.runs
     )?;
-    report(&mut out, &all, &mut data)?;
+    report(&mut out, &all)?;
     for grown in all {
         grown.whole.stop().await?;
     }
@@ -233,7 +232,7 @@ fn open(database: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn report(out: &mut impl std::io::Write, all: &[Grown<'_>], data: &mut Data) -> Result<()> {
+fn report(out: &mut impl std::io::Write, all: &[Grown<'_>]) -> Result<()> {
     let columns = PARTS.map(|part| format!(" {part} |")).concat();
     writeln!(
         out,
@@ -256,8 +255,6 @@ fn report(out: &mut impl std::io::Write, all: &[Grown<'_>], data: &mut Data) -> 
             cost.cpu_seconds,
             cost.cpu_seconds / first_all,
         )?;
-        let plot = Plot::OrchestratorToSmallest;
-        data.point(plot, "CPU s/check", grown.rows as f64, ratio)?;
     }
     writeln!(out, "\nThe target is 1.20 or less at ten million rows.")?;
     Ok(())

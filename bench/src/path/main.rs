@@ -96,7 +96,7 @@ async fn main() -> Result<()> {
     let outcome = if arguments.rows.is_empty() {
         compare(&arguments, &stage, data).await
     } else {
-        grown::compare(&arguments, &stage, data).await
+        grown::compare(&arguments, &stage).await
     };
     let struck = stage.strike().await;
     outcome.and(struck)
@@ -163,9 +163,6 @@ fn leave_points(data: &mut Data, pair: Pair) -> Result<()> {
     data.point(Plot::PathRate, "bare client", x, direct.rate)?;
     data.point(Plot::PathRatio, "checks/s", x, whole.rate / direct.rate)?;
     data.point(Plot::PathRatio, "CPU s/check", x, cpu_ratio)?;
-    for (part, spent) in PARTS.into_iter().zip(whole.cpu_seconds_by_part) {
-        data.point(Plot::PathCpu, part, x, spent)?;
-    }
     Ok(())
 }
 

@@ -184,10 +184,8 @@ fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> 
             micros(plain.rate),
         ))?;
         let (label, x) = (way.as_str(), rows as f64);
-        out.data.point(Plot::CostOverRows, label, x, cpu)?;
         let ratio = cpu / smallest;
         out.data.point(Plot::CostToSmallest, label, x, ratio)?;
-        out.data.point(Plot::PickToPlain, label, x, times_ours)?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
 //!
 //! In: nothing. Out: a table: known and new names a second through the census's own gate, and by one autocommitted statement a name; memory of the names.
-//! With `--data`, the points of their plot.
 //!
 //! The gate has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
 //! durability and a statement that is kept prepared; it decides nothing and counts nothing.
@@ -12,7 +11,6 @@ use std::path::{Path, PathBuf};
 use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use anyhow::{Context as _, Result};
 use bench::shared::cost::{Cost, Meter};
-use bench::shared::data::{Data, Plot};
 use census::time::{Calendar, Jitter, Timestamp};
 use clap::Args;
 use orchestrator::names::gate::NameGate;
@@ -52,13 +50,9 @@ pub(crate) struct Arguments {
     /// Where the database lies meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
-    /// File that gets the points of plots, behind those that are there
-    #[arg(long)]
-    data: Option<PathBuf>,
 }
 
 pub(crate) async fn measure(arguments: &Arguments) -> Result<()> {
-    let data = Data::open(arguments.data.as_deref())?;
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let path = folder.path().join("census.db");
     let mut stage = Stage::open(&path, arguments).await?;
@@ -73,23 +67,7 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<()> {
         known_plain.push(stage.plainly(&plain)?);
         new_plain.push(stage.plainly(&news("plain", round, arguments.plain)?)?);
     }
-    leave_points(data, &costs)?;
     stage.report(arguments, costs)
-}
-
-/// How many times as many names the gate takes as the plain way, round by round.
-fn leave_points(mut data: Data, costs: &[Vec<Cost>; 4]) -> Result<()> {
-    let [known_door, new_door, known_plain, new_plain] = costs;
-    for (label, gate, plain) in [
-        ("known names", known_door, known_plain),
-        ("new names", new_door, new_plain),
-    ] {
-        for (round, (gate, plain)) in (1_u32..).zip(gate.iter().zip(plain)) {
-            let times = gate.rate / plain.rate;
-            data.point(Plot::IngestRatio, label, f64::from(round), times)?;
-        }
-    }
-    Ok(())
 }
 
 struct Stage {

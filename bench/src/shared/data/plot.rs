@@ -12,20 +12,10 @@ pub enum Plot {
     PathRate,
     /// The whole path's figures, times the bare client's.
     PathRatio,
-    /// Who spends the processor's time on a check of the whole path.
-    PathCpu,
-    /// What a check costs the database.
-    CostOverRows,
-    /// The same, against the fewest rows.
+    /// What a check costs the database, against the fewest rows.
     CostToSmallest,
-    /// What a check costs the whole orchestrator, against the fewest rows.
-    OrchestratorToSmallest,
-    /// A pick of the plain way, against ours.
-    PickToPlain,
     /// A census's memory.
     MemoryOverRows,
-    /// Names taken in, against the plain way.
-    IngestRatio,
     /// Checks a second of a long census.
     SoakRate,
     /// The orchestrator's memory meanwhile.
@@ -46,13 +36,8 @@ impl Plot {
         match self {
             Self::PathRate => "path-rate",
             Self::PathRatio => "path-ratio",
-            Self::PathCpu => "path-cpu",
-            Self::CostOverRows => "cost-over-rows",
             Self::CostToSmallest => "cost-to-smallest",
-            Self::OrchestratorToSmallest => "orchestrator-to-smallest",
-            Self::PickToPlain => "pick-to-plain",
             Self::MemoryOverRows => "memory-over-rows",
-            Self::IngestRatio => "ingest-ratio",
             Self::SoakRate => "soak-rate",
             Self::SoakMemory => "soak-memory",
         }
@@ -89,39 +74,15 @@ impl Plot {
                 in_flight,
                 Some(("target, checks/s: 0.90 or more", 0.90)),
             ),
-            Self::PathCpu => Look {
-                values: Values::Logarithmic,
-                ..from_zero(
-                    "The whole path: CPU seconds a check, by process",
-                    in_flight,
-                    None,
-                )
-            },
-            Self::CostOverRows => from_zero(
-                "What a check costs the database, µs of processor time",
-                "rows",
-                None,
-            ),
             Self::CostToSmallest => from_zero(
                 "What a check costs the database, times that with the fewest rows",
                 "rows",
                 Some(("target: 1.20 or less", 1.20)),
             ),
-            Self::OrchestratorToSmallest => from_zero(
-                "What a check costs the whole orchestrator, times that with the fewest rows",
-                "rows",
-                Some(("target: 1.20 or less", 1.20)),
-            ),
-            Self::PickToPlain => from_zero("A pick the plain way, times ours", "rows", None),
             Self::MemoryOverRows => from_zero(
                 "Memory of a process that has the census open, MiB",
                 "rows",
                 Some(("target at 1 000 000 rows: 200", 200.0)),
-            ),
-            Self::IngestRatio => from_zero(
-                "Names taken in a second, times the plain way",
-                "round",
-                None,
             ),
             Self::SoakRate => from_zero("Soak: checks a second in containers", "minute", None),
             Self::SoakMemory => from_zero(
