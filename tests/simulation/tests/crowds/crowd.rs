@@ -19,7 +19,7 @@ use protocol::egress::{Deferral, Family};
 use protocol::{DeadReason, Host, Private};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::blame::faults::{CheckFault, FaultScope};
-use scheduler::command::{Command, Release, Start};
+use scheduler::command::{Command, Release, Start, Wait};
 use scheduler::demand::start_rate::{AHEAD, COUNTED_MAX, Load};
 use scheduler::event::{
     CheckNumber, CheckOutcome, SlotDemand, SlotHolder, Taken, Trigger, WriteOutcome,
@@ -40,6 +40,9 @@ const ANSWER: Duration = Duration::from_millis(2);
 const LOOK_UP: Duration = Duration::from_millis(30);
 const DIAL_FAILED: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(2);
+
+/// What a responding host that was deferred waits at least.
+const EARLY_ASK: Duration = Duration::from_secs(30);
 
 /// A check elsewhere succeeds this often, if any does, over each family by turns: close enough that
 /// failures are confirmed at once.
@@ -94,6 +97,22 @@ pub(crate) enum Elsewhere {
     Nothing,
 }
 
+/// A controller that is switched off, so that a story shows what it buys. The product has no such
+/// switch: this shell withholds what the controller needs, or undoes what it decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Off {
+    /// All controllers work.
+    Nothing,
+    /// The gateway never learns that an instance responded at an address.
+    Proofs,
+    /// Responding hosts wait for the turn that they were promised, like all others.
+    EarlyAsks,
+    /// Responding hosts ask again after half a minute, however many of them do.
+    Stretch,
+    /// The start rate rises again at once after each dial that the gateway had not to spare.
+    SustainableRate,
+}
+
 /// What happens at a moment.
 #[derive(Debug, Clone, Copy)]
 enum Happening {
@@ -126,6 +145,9 @@ pub(crate) struct Crowd {
     began: Instant,
     pace: Pace,
     random: Random,
+    off: Off,
+    /// The load as it was measured last.
+    load: Load,
     scheduler: Scheduler,
     ids: HashMap<Host, usize>,
     records: Vec<Record>,
@@ -171,6 +193,8 @@ impl Crowd {
             began: Instant::now(),
             pace: Pace::new(Paces::default(), 1),
             random: Random::seeded(4),
+            off: Off::Nothing,
+            load: Load::default(),
             scheduler: Scheduler::new(settings, start),
             ids: HashMap::new(),
             records: Vec::new(),
@@ -186,6 +210,12 @@ impl Crowd {
             crowd.at(Duration::ZERO, Happening::Elsewhere);
         }
         crowd
+    }
+
+    /// Switches a controller off.
+    pub(crate) fn without(mut self, off: Off) -> Self {
+        self.off = off;
+        self
     }
 
     /// Names come in.
@@ -277,6 +307,7 @@ impl Crowd {
             }
             Command::CommitVerdict { record, verdict } => self.commit(&record, &verdict),
             Command::Release(Release { host, wait, .. }) => {
+                let wait = self.wait_with_what_is_off(wait);
                 let due = wait.due(self.now, self.random.jitter(), Calendar::REAL);
                 if let Some(id) = self.ids.get(&host).copied() {
                     self.tried[id] = Tried::InVain;
@@ -302,6 +333,22 @@ impl Crowd {
         }
     }
 
+    fn wait_with_what_is_off(&self, wait: Wait) -> Wait {
+        match (self.off, wait) {
+            // Only a host that asks before its turn has an `at_most`, and that is its turn.
+            (Off::EarlyAsks, Wait::Spread { at_most, .. }) if at_most < Duration::MAX => {
+                Wait::Until(self.now.plus(at_most))
+            }
+            (Off::Stretch, Wait::Spread { at_least, at_most }) if at_most < Duration::MAX => {
+                Wait::Spread {
+                    at_least: at_least.min(EARLY_ASK),
+                    at_most,
+                }
+            }
+            (_, wait) => wait,
+        }
+    }
+
     fn count_due(&mut self, most: u32, with_load: bool) {
         let now = self.now;
         let count = |from: Timestamp, until: Timestamp, most: u32| {
@@ -312,14 +359,15 @@ impl Crowd {
             });
             u32::try_from(all.take(usize::try_from(most).unwrap_or(0)).count()).unwrap_or(most)
         };
-        let load = with_load.then(|| Load {
-            late: count(Timestamp(i64::MIN), now, COUNTED_MAX),
-            coming: count(
-                now.plus(Duration::from_millis(1)),
-                now.plus(AHEAD),
-                COUNTED_MAX,
-            ),
-        });
+        if with_load {
+            let soon = now.plus(Duration::from_millis(1));
+            self.load = Load {
+                late: count(Timestamp(i64::MIN), now, COUNTED_MAX),
+                coming: count(soon, now.plus(AHEAD), COUNTED_MAX),
+            };
+        }
+        // Each load that is reported raises the rate.
+        let load = (with_load || self.off == Off::SustainableRate).then_some(self.load);
         let waiting = PerClass::each(|class| {
             let due = self.due.of(class).iter();
             let due = due.take_while(|(due, _)| *due <= now);
@@ -457,7 +505,9 @@ impl Crowd {
         let address = self.names[id].address;
         let outcome = match self.names[id].behaviour {
             Behaviour::Responds => {
-                self.pace.prove(address, self.instant());
+                if self.off != Off::Proofs {
+                    self.pace.prove(address, self.instant());
+                }
                 alive(began, self.now, address)
             }
             Behaviour::Silent => {

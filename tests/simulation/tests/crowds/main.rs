@@ -9,6 +9,8 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
+mod controllers;
 mod crowd;
 mod league;
+mod machine;
 mod paces;

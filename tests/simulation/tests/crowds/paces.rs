@@ -42,7 +42,7 @@ fn name(prefix: &str, number: usize, of: usize) -> Name {
     }
 }
 
-fn crowd(prefix: &str, of: usize, change: impl Fn(usize, &mut Name)) -> Vec<Name> {
+pub(crate) fn crowd(prefix: &str, of: usize, change: impl Fn(usize, &mut Name)) -> Vec<Name> {
     (0..of)
         .map(|number| {
             let mut made = name(prefix, number, of);

@@ -1,0 +1,274 @@
+//! One machine in fake time, with so many processors and room for so many containers: the product's
+//! scheduler, hosts that are always due, and lists that are made next to the checks. For stories
+//! about what the machine bears.
+
+use std::collections::BTreeMap;
+use std::hash::RandomState;
+use std::time::Duration;
+
+use census::class::{Class, PerClass};
+use census::state::{Record, Verdict};
+use census::time::{Calendar, Timestamp};
+use protocol::{Host, Private};
+use scheduler::blame::doubt::{Dns, Doubt};
+use scheduler::blame::faults::{CheckFault, FaultScope};
+use scheduler::command::{Command, Release};
+use scheduler::event::{CheckNumber, CheckOutcome, SlotDemand, SlotHolder, Taken, WriteOutcome};
+use scheduler::publication::PublishAgain;
+use scheduler::slots::concurrency::{Bounds, Pressure};
+use scheduler::{Event, Scheduler, Settings};
+
+const START: Timestamp = Timestamp(1_700_000_000_000);
+
+/// All things happen at multiples of this.
+const STEP: Duration = Duration::from_millis(100);
+
+/// From a slot to the container's first output, to its end, and to the engine's failure at one for
+/// which there is no memory.
+const FIRST_OUTPUT: Duration = Duration::from_millis(300);
+const CHECK: Duration = Duration::from_secs(2);
+const FAILED: Duration = Duration::from_millis(500);
+
+/// The daemon looks at the machine this often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The daemon reports high pressure with memory left for fewer checks than the first, and an
+/// overload with memory for fewer than the second.
+const CHECKS_LEFT: (u32, u32) = (4, 2);
+
+/// A list in a process of its own takes so long on a processor of its own.
+const LIST: Duration = Duration::from_secs(20);
+
+/// A controller that is switched off: this shell withholds the event that it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Off {
+    /// All controllers work.
+    Nothing,
+    /// The machine's pressure is not reported.
+    Pressure,
+    /// The scheduler is told that a list is out when it has just begun.
+    Throttle,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// Containers that the engine failed at.
+    pub(crate) faults: u32,
+    /// Checks that ended well.
+    pub(crate) checks: u32,
+    /// How long the list took, once it is out.
+    pub(crate) list_took: Option<Duration>,
+    off: Off,
+    processors: f64,
+    /// Containers for which there is memory.
+    memory: u32,
+    now: Timestamp,
+    scheduler: Scheduler,
+    named: u64,
+    /// Whose container runs, since when, and whether it will fail.
+    running: BTreeMap<CheckNumber, (Timestamp, bool)>,
+    /// Work of the list that is left, and when it began.
+    list: Option<(Duration, Timestamp)>,
+}
+
+impl Machine {
+    /// A machine with so many processors and memory for so many containers.
+    pub(crate) fn new(processors: u32, memory: u32, containers: Bounds, off: Off) -> Self {
+        let settings = Settings {
+            containers,
+            opens_max: containers.most * 4,
+            starts_per_second: 100,
+            canaries: Vec::new(),
+            peers_every: 3,
+            calendar: Calendar::REAL,
+            published: Some(1),
+            publish_interval: Duration::from_secs(6 * 3600),
+            count_again_after: Duration::from_secs(1),
+            look_around_every: Duration::from_secs(1),
+            name_key: RandomState::new(),
+        };
+        Self {
+            faults: 0,
+            checks: 0,
+            list_took: None,
+            off,
+            processors: f64::from(processors),
+            memory,
+            now: START,
+            scheduler: Scheduler::new(settings, START),
+            named: 0,
+            running: BTreeMap::new(),
+            list: None,
+        }
+    }
+
+    /// Goes on for this long.
+    pub(crate) fn run(&mut self, span: Duration) {
+        let end = self.now.plus(span);
+        while self.now < end {
+            self.end_checks();
+            self.make_list();
+            let since = u64::try_from(self.now.since(START).as_millis()).unwrap();
+            if since.is_multiple_of(u64::try_from(LOOK_EVERY.as_millis()).unwrap()) {
+                self.look();
+            }
+            self.on(Event::Tick);
+            self.now = self.now.plus(STEP);
+        }
+    }
+
+    fn look(&mut self) {
+        let left = self.memory.saturating_sub(self.containers());
+        let pressure = if left < CHECKS_LEFT.1 {
+            Pressure::Overloaded
+        } else if left < CHECKS_LEFT.0 {
+            Pressure::High
+        } else {
+            Pressure::Low
+        };
+        if self.off != Off::Pressure {
+            self.on(Event::Pressure(pressure));
+        }
+    }
+
+    fn containers(&self) -> u32 {
+        u32::try_from(self.running.len()).unwrap()
+    }
+
+    fn end_checks(&mut self) {
+        let (now, running) = (self.now, self.running.clone());
+        for (check, (since, fails)) in running {
+            let lasted = now.since(since);
+            if lasted == FIRST_OUTPUT && !fails {
+                self.on(Event::FirstOutput { check });
+            }
+            if lasted >= if fails { FAILED } else { CHECK } {
+                self.running.remove(&check);
+                let outcome = self.outcome(fails);
+                self.on(Event::CheckEnded { check, outcome });
+            }
+        }
+    }
+
+    fn outcome(&mut self, fails: bool) -> CheckOutcome {
+        if fails {
+            self.faults += 1;
+            return CheckOutcome::Fault(CheckFault {
+                scope: FaultScope::Transient,
+                what: "the engine started no container".to_owned(),
+                is_engine: true,
+            });
+        }
+        self.checks += 1;
+        CheckOutcome::Verdict {
+            verdict: Verdict::Alive {
+                software: "mastodon".to_owned(),
+                version: None,
+                private: Private::No,
+            },
+            witness: None,
+            doubt: Doubt {
+                families: Vec::new(),
+                dns: Dns::Sound,
+            },
+        }
+    }
+
+    /// Each container keeps a processor busy, and a list has its share of what there is.
+    fn make_list(&mut self) {
+        let Some((left, began)) = self.list else {
+            return;
+        };
+        let share = (self.processors / f64::from(self.containers() + 1)).min(1.0);
+        let left = left.saturating_sub(STEP.mul_f64(share));
+        self.list = Some((left, began));
+        if left.is_zero() {
+            self.list = None;
+            self.list_took = Some(self.now.since(began));
+            if self.off != Off::Throttle {
+                self.on(published());
+            }
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        for command in self.scheduler.on(event, self.now) {
+            self.carry_out(command);
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::CountDue { most, .. } => self.on(Event::Demand {
+                waiting: PerClass {
+                    living: most,
+                    ..PerClass::default()
+                },
+                next_due: Some(self.now),
+                load: None,
+            }),
+            Command::Take { wanted } => {
+                let hosts = (0..wanted.sum()).map(|_| self.taken()).collect();
+                self.on(Event::Taken {
+                    hosts,
+                    not_admitted: Vec::new(),
+                });
+            }
+            Command::Start(start) => self.on(Event::Opened {
+                check: start.check,
+                demand: SlotDemand::One,
+            }),
+            Command::GrantSlot(SlotHolder::Check(check)) => {
+                let fails = self.containers() >= self.memory;
+                self.running.insert(check, (self.now, fails));
+            }
+            Command::TurnAway(SlotHolder::Check(check)) => {
+                let outcome = CheckOutcome::Deferred {
+                    why: protocol::egress::Deferral::Full,
+                    retry_after: scheduler::slots::SLOT_WAIT_MAX,
+                };
+                self.on(Event::CheckEnded { check, outcome });
+            }
+            Command::CommitVerdict { record, .. } => self.on(Event::Written {
+                host: record.host,
+                outcome: WriteOutcome::Verdict,
+            }),
+            Command::Release(Release { host, .. }) => self.on(Event::Written {
+                host,
+                outcome: WriteOutcome::Released,
+            }),
+            Command::AskParts => self.on(Event::PartStatus(Ok(()))),
+            Command::Publish { .. } => {
+                self.list = Some((LIST, self.now));
+                if self.off == Off::Throttle {
+                    self.on(published());
+                }
+            }
+            // There are neither canaries nor readings nor opt-outs, and nobody reads the log.
+            Command::TakeCanary(_)
+            | Command::GrantSlot(SlotHolder::Reading(_))
+            | Command::TurnAway(SlotHolder::Reading(_))
+            | Command::Abort { .. }
+            | Command::Report(_) => {}
+        }
+    }
+
+    fn taken(&mut self) -> Taken {
+        self.named += 1;
+        let host = Host::parse(&format!("h{}.example", self.named)).unwrap();
+        Taken {
+            record: Box::new(Record::discovered(host, self.now, self.now)),
+            class: Class::Living,
+            faults: 0,
+        }
+    }
+}
+
+fn published() -> Event {
+    Event::Published {
+        again: PublishAgain::Nothing,
+        has_pages: true,
+        interval: Duration::from_secs(6 * 3600),
+    }
+}
