@@ -482,7 +482,6 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
         paces: gateway::Paces {
             group: pace("group_pace_ms")?,
             address: pace("address_pace_ms")?,
-            address_proven: pace("proven_pace_ms")?,
             block: pace("block_pace_ms")?,
             dial: values.parse("dials_per_second", |text| {
                 small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)

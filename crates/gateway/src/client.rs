@@ -299,7 +299,7 @@ impl Egress {
         self.connection.reader.fill_buf().await.ok();
     }
 
-    /// Closes the egress. `proven` says that the check came out alive, so that the address may be asked at the faster pace.
+    /// Closes the egress. `proven` says that the check came out alive, so that the address is paced by its block alone.
     ///
     /// # Errors
     /// When the gateway failed us: there is no account then, which is a fault.

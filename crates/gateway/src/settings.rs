@@ -66,10 +66,8 @@ pub struct BudgetLimits {
 pub struct Paces {
     /// Look-ups below one registered domain. Default 10 s: a wildcard farm costs its owner's servers six look-ups a minute.
     pub group: Duration,
-    /// Checks of one address. Default 10 s: thousands of names may point at a victim that never asked for it.
+    /// Checks of one address at which no living instance was proven. Default 10 s: thousands of names may point at a victim that never asked for it.
     pub address: Duration,
-    /// Checks of one address at which a living instance was proven. Default 1 s: large hosters hold thousands behind one.
-    pub address_proven: Duration,
     /// Checks of one /24 or /64. Default 2 s: a neighbourhood mostly shares a machine or a line.
     pub block: Duration,
     /// Dials of all. Default 50 ms, 20 a second: below what home routers' connection tables and abuse desks mind.
@@ -115,7 +113,6 @@ impl Default for Paces {
         Self {
             group: Duration::from_secs(10),
             address: Duration::from_secs(10),
-            address_proven: Duration::from_secs(1),
             block: Duration::from_secs(2),
             dial: Duration::from_millis(50),
         }
@@ -130,7 +127,6 @@ impl Paces {
         Self {
             group: by(self.group),
             address: by(self.address),
-            address_proven: by(self.address_proven),
             block: by(self.block),
             dial: by(self.dial),
         }

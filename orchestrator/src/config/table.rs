@@ -186,12 +186,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "address_pace_ms",
         "10000",
-        "Least time between two checks at one address, in ms (gateway only).",
-    ),
-    setting(
-        "proven_pace_ms",
-        "1000",
-        "The same where a living instance was proven: shared hosting holds thousands (gateway only).",
+        "Least time between two checks at one address where no living instance was proven, in ms; the others have the pace of their block, since shared hosting holds thousands (gateway only).",
     ),
     setting(
         "block_pace_ms",

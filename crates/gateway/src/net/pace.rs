@@ -79,7 +79,7 @@ impl Pace {
         let paces = paces.divided(divisor);
         Self {
             groups: Table::new(PACED_MAX, paces.group),
-            addresses: Table::new(PACED_MAX, paces.address.max(paces.address_proven)),
+            addresses: Table::new(PACED_MAX, paces.address),
             blocks: Table::new(PACED_MAX, paces.block),
             proven: Table::new(PROVEN_MAX, PROVEN_FOR),
             next_dial: None,
@@ -236,21 +236,18 @@ impl Pace {
         Ok(wait)
     }
 
-    /// A living instance answered at `address`: from now on it may be asked at the faster pace.
+    /// A living instance answered at `address`: it is paced by its block alone from now on, since large hosters hold thousands behind one.
     pub fn prove(&mut self, address: IpAddr, now: Instant) {
-        if self.proven.wait(&address, PROVEN_FOR, now).is_zero() {
-            // They were made at the slower pace: whoever comes next would stand behind hours of slots that hardly anybody needs now.
-            self.addresses.forget_promises(&address);
-        }
         self.proven.note(address, now);
     }
 
     fn in_turn(&self, address: IpAddr, charged: &Charged, now: Instant) -> bool {
         let block = Block::of(address);
         let address_in_turn = charged.addresses.contains(&address)
+            || self.is_proven(address, now)
             || self
                 .addresses
-                .wait(&address, self.address_pace(address, now), now)
+                .wait(&address, self.paces.address, now)
                 .is_zero();
         let block_in_turn = charged.blocks.contains(&block)
             || self.blocks.wait(&block, self.paces.block, now).is_zero();
@@ -259,9 +256,13 @@ impl Pace {
 
     /// The slot to promise for `address`, and whether it or its block makes it wait that long.
     fn dial_slot(&self, address: IpAddr, now: Instant) -> (Instant, Deferral) {
-        let pace = self.address_pace(address, now);
         let within = self.promised_within;
-        let by_address = self.addresses.slot(&address, pace, within, now);
+        let by_address = if self.is_proven(address, now) {
+            None
+        } else {
+            self.addresses
+                .slot(&address, self.paces.address, within, now)
+        };
         let by_block = self
             .blocks
             .slot(&Block::of(address), self.paces.block, within, now);
@@ -273,12 +274,8 @@ impl Pace {
         }
     }
 
-    fn address_pace(&self, address: IpAddr, now: Instant) -> Duration {
-        if self.proven.wait(&address, PROVEN_FOR, now).is_zero() {
-            self.paces.address
-        } else {
-            self.paces.address_proven
-        }
+    fn is_proven(&self, address: IpAddr, now: Instant) -> bool {
+        !self.proven.wait(&address, PROVEN_FOR, now).is_zero()
     }
 }
 

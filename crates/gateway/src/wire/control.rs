@@ -34,7 +34,7 @@ pub enum Request {
         wish: Wish,
     },
     /// The check is over: take the socket away and give the account. `proven` says that the check came out alive, so that this address
-    /// may from now on be asked at the faster pace (design §8).
+    /// is paced by its block alone from now on (design §8).
     Close {
         /// A living instance answered at the dialled address.
         proven: bool,

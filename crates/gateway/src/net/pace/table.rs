@@ -88,17 +88,6 @@ impl<K: Hash + Eq + Clone> Table<K> {
         }
     }
 
-    /// The next waiter is promised a slot as if it were the first. Those that hold a promise may still come when it says.
-    pub(super) fn forget_promises<Q>(&mut self, key: &Q)
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        if let Some(visits) = self.visits.get_mut(key) {
-            visits.promised = None;
-        }
-    }
-
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.visits.len()

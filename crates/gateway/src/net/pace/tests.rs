@@ -71,23 +71,23 @@ fn the_first_candidate_in_turn_is_chosen_else_the_shortest_wait_told() {
 }
 
 #[test]
-fn a_proven_address_is_asked_every_second() {
+fn a_proven_address_has_the_pace_of_its_block() {
     let start = Instant::now();
-    let paces = Paces {
-        block: Duration::ZERO,
-        ..Paces::default()
-    };
-    let mut pace = Pace::new(paces, 1);
+    let mut pace = Pace::new(Paces::default(), 1);
     let here = [at("8.8.8.8")];
-    assert!(visit(&mut pace, &here, start).is_ok());
-    assert!(visit(&mut pace, &here, start + seconds(1)).is_err());
-    pace.prove(here[0].ip(), start + seconds(1));
-    assert!(visit(&mut pace, &here, start + seconds(1)).is_ok());
-    assert!(visit(&mut pace, &here, start + Duration::from_millis(1999)).is_err());
-    assert!(visit(&mut pace, &here, start + seconds(2)).is_ok());
-    let stale = start + seconds(1) + PROVEN_FOR;
-    assert!(visit(&mut pace, &here, stale).is_ok());
-    assert!(visit(&mut pace, &here, stale + seconds(1)).is_err());
+    let visit = |pace: &mut Pace, second| {
+        let visited = visit(pace, &here, start + seconds(second));
+        visited.map(|_| ()).map_err(|late| late.why)
+    };
+    assert_eq!(visit(&mut pace, 0), Ok(()));
+    assert_eq!(visit(&mut pace, 2), Err(Deferral::AddressPace));
+    pace.prove(here[0].ip(), start + seconds(2));
+    assert_eq!(visit(&mut pace, 2), Ok(()));
+    assert_eq!(visit(&mut pace, 3), Err(Deferral::BlockPace));
+    assert_eq!(visit(&mut pace, 4), Ok(()));
+    let stale = 2 + PROVEN_FOR.as_secs();
+    assert_eq!(visit(&mut pace, stale), Ok(()));
+    assert_eq!(visit(&mut pace, stale + 2), Err(Deferral::AddressPace));
 }
 
 #[test]
