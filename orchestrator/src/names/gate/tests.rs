@@ -223,25 +223,6 @@ async fn neighbours_in_the_order_of_names_come_in_together_from_the_one_that_was
 }
 
 #[tokio::test]
-async fn those_of_a_batch_are_due_next_to_each_other() {
-    let rig = Rig::new("public default 1", [AMPLE, AMPLE, AMPLE]).await;
-    let many = i64::try_from(2 * BATCH_MAX).unwrap();
-    let told = (0..many).map(|n| Candidate {
-        due: Timestamp(NOW.0 + n * 7919 % many),
-        ..candidate(host(&format!("n{n:04}.net")), NOW)
-    });
-    let by = host("x.net");
-    rig.gate.named(told.collect(), &by, NOW).await.unwrap();
-    let reader = rig.store.reader().unwrap();
-    for n in 0..many {
-        let stored = reader.record(&host(&format!("n{n:04}.net"))).unwrap();
-        let due = stored.unwrap().record.due.unwrap();
-        let is_in_the_first_half = due.0 - NOW.0 < many / 2;
-        assert_eq!(is_in_the_first_half, n < many / 2, "{n}: {due:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_known_name_is_free_and_moves_nothing() {
     let rig = Rig::new("public default 9", [1, AMPLE, AMPLE]).await;
     rig.gate
