@@ -6,6 +6,7 @@
 mod concurrency;
 pub mod input_file;
 mod intake;
+mod settings_file;
 mod table;
 mod value;
 
@@ -27,22 +28,20 @@ use crate::publish::Publisher;
 use crate::publish::pages::About;
 use scheduler::slots::concurrency::Bounds;
 
+use table::LAB_PREFIX;
 use value::{
     address_or_none, boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path,
     path_or_none, resolvers, selinux_level, small, whole_path_or_none,
 };
 
 pub use intake::IntakeConfig;
-pub use table::{SETTINGS, Setting, environment_name, flag_name, markdown};
-
-/// Most bytes of a settings file; a full one with comments is below 8 KiB.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
+pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
 
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
 
 /// The setting that the daemon and the intake read alike.
-const TEST_DOMAIN_KEY: &str = "admission_test_domain";
+const TEST_DOMAIN_KEY: &str = "lab.test_domain";
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +189,8 @@ pub struct Config {
 }
 
 impl Values {
-    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is read when it is given.
+    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is read when it is given. The lab's settings come from
+    /// the file alone.
     ///
     /// # Errors
     /// When the file can't be read, is no TOML of plain values, or holds an unknown key.
@@ -199,12 +199,16 @@ impl Values {
         environment: impl Fn(&str) -> Option<String>,
         file: Option<&Path>,
     ) -> Result<Self, ConfigError> {
-        let written = file.map(read_file).transpose()?.unwrap_or_default();
+        let written = file
+            .map(settings_file::read)
+            .transpose()?
+            .unwrap_or_default();
         let mut values = BTreeMap::new();
-        for setting in SETTINGS {
-            let value = if let Some(value) = flags(setting.key) {
+        for setting in table::all() {
+            let is_lab = setting.key.starts_with(LAB_PREFIX);
+            let value = if !is_lab && let Some(value) = flags(setting.key) {
                 (value, Origin::Flag)
-            } else if let Some(value) = environment(&environment_name(setting.key)) {
+            } else if !is_lab && let Some(value) = environment(&environment_name(setting.key)) {
                 (value, Origin::Environment)
             } else if let (Some(value), Some(path)) = (written.get(setting.key), file) {
                 (value.clone(), Origin::File(path.to_owned()))
@@ -218,7 +222,7 @@ impl Values {
 
     /// Key, value and origin of each, in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &Origin)> {
-        SETTINGS.iter().filter_map(|setting| {
+        table::all().filter_map(|setting| {
             self.0
                 .get(setting.key)
                 .map(|(value, origin)| (setting.key, value.as_str(), origin))
@@ -274,7 +278,7 @@ impl Config {
     /// # Errors
     /// The first value that is out of bounds or of the wrong kind.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
-        let reserved = if values.parse("lab_reserved_suffixes", boolean)? {
+        let reserved = if values.parse("lab.reserved_suffixes", boolean)? {
             Reserved::AllowInLab
         } else {
             Reserved::Refuse
@@ -300,7 +304,7 @@ impl Config {
             gateway_socket: values.parse("gateway_socket", path)?,
             launcher_socket: values.parse("launcher_socket", path)?,
             calendar: Calendar {
-                divisor: values.parse("lab_interval_divisor", |text| small(text, 1, 10_000_000))?,
+                divisor: values.parse("lab.interval_divisor", |text| small(text, 1, 10_000_000))?,
             },
             admission: admission_files(values, reserved, suffix_list.clone())?,
             reserved,
@@ -444,7 +448,7 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
             launcher::EgressSource::Volume(volume)
         },
         // Where the file is concerns the gateway alone.
-        extra_roots: values.parse("lab_extra_ca", path_or_none)?.is_some(),
+        extra_roots: values.parse("lab.extra_ca", path_or_none)?.is_some(),
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
         confinement: launcher::spec::Confinement {
@@ -487,62 +491,12 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
                 small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)
             })?,
         },
-        pace_divisor: values.parse("lab_pace_divisor", |text| small(text, 1, 10_000_000))?,
-        names_file: values.parse("lab_names_file", path_or_none)?,
-        allow_private: values.parse("lab_allow_private", boolean)?,
-        extra_ca: values.parse("lab_extra_ca", path_or_none)?,
+        pace_divisor: values.parse("lab.pace_divisor", |text| small(text, 1, 10_000_000))?,
+        names_file: values.parse("lab.names_file", path_or_none)?,
+        allow_private: values.parse("lab.allow_private", boolean)?,
+        extra_ca: values.parse("lab.extra_ca", path_or_none)?,
         ..defaults
     })
-}
-
-fn read_file(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
-    let refuse = |problem: String| ConfigError::File {
-        path: path.to_owned(),
-        problem,
-    };
-    let length = std::fs::metadata(path)
-        .map_err(|error| refuse(error.to_string()))?
-        .len();
-    if length > FILE_BYTES_MAX {
-        return Err(refuse(format!(
-            "it holds {length} bytes; at most {FILE_BYTES_MAX} are read"
-        )));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| refuse(error.message().to_owned()))?;
-    let mut written = BTreeMap::new();
-    for (key, value) in table {
-        if !SETTINGS.iter().any(|setting| setting.key == key) {
-            return Err(refuse(format!(
-                "`{key}` is no setting; `fedicensus settings` lists them"
-            )));
-        }
-        written.insert(
-            key.clone(),
-            plain(&value).ok_or_else(|| {
-                refuse(format!(
-                    "`{key}` must be a text, a number, a boolean or a list of texts"
-                ))
-            })?,
-        );
-    }
-    Ok(written)
-}
-
-fn plain(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Boolean(value) => Some(value.to_string()),
-        toml::Value::Array(items) => items
-            .iter()
-            .map(plain)
-            .collect::<Option<Vec<_>>>()
-            .map(|items| items.join(",")),
-        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
-    }
 }
 
 #[cfg(test)]

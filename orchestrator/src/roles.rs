@@ -27,7 +27,7 @@ use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     config.require_contact()?;
-    shout(config);
+    warn_lab_mode(config);
     let sources = config.sources()?;
     let shutdown = until_signal()?;
     open_files::raise();
@@ -182,7 +182,7 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn shout(config: &Config) {
+fn warn_lab_mode(config: &Config) {
     if config.reserved == admission::Reserved::AllowInLab {
         tracing::warn!("LAB MODE: names below .test and .example are admitted");
     }

@@ -15,6 +15,7 @@ impl Data {
         let data = Self(tempfile::tempdir().unwrap());
         std::fs::write(data.file("rules"), rules).unwrap();
         std::fs::write(data.file("deny"), deny).unwrap();
+        std::fs::write(data.file("trial.toml"), "[lab]\ntest_domain = true\n").unwrap();
         data
     }
 
@@ -76,7 +77,8 @@ fn rules_that_are_wrong_are_no_start_and_all_of_it_is_told() {
 #[test]
 fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
     let data = Data::new("not a rule\n", "");
-    let on = ["--admission-test-domain", "true"];
+    let trial = data.file("trial.toml").display().to_string();
+    let on = ["--config", &trial];
     let sockets = [
         "--text-socket=/nonexistent/t",
         "--intake-socket=/nonexistent/i",

@@ -68,7 +68,13 @@ struct Data(tempfile::TempDir);
 
 impl Data {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let data = Self(tempfile::tempdir().unwrap());
+        std::fs::write(data.settings(), "[lab]\nreserved_suffixes = true\n").unwrap();
+        data
+    }
+
+    fn settings(&self) -> std::path::PathBuf {
+        self.0.path().join("fedicensus.toml")
     }
 
     fn database(&self) -> std::path::PathBuf {
@@ -81,7 +87,7 @@ impl Data {
             .env_clear()
             .env("FEDICENSUS_DATA_DIR", self.0.path())
             .env("FEDICENSUS_CONTACT", "https://example.org/")
-            .env("FEDICENSUS_LAB_RESERVED_SUFFIXES", "true")
+            .env("FEDICENSUS_CONFIG", self.settings())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

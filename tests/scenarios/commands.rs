@@ -101,7 +101,7 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
     );
     let cases: [Case<'_>; 6] = [
         (
-            &[("lab_reserved_suffixes", "false"), ("contact", "")],
+            &[("lab.reserved_suffixes", "false"), ("contact", "")],
             &["run"],
             2,
             "setting `contact` is missing",

@@ -46,7 +46,7 @@ async fn a_crowd_at_one_address_is_checked_at_its_pace_and_to_the_last() -> anyh
     options.crowd = CROWD;
     options
         .settings
-        .push(("lab_pace_divisor", PACE_DIVISOR.to_string()));
+        .push(("lab.pace_divisor", PACE_DIVISOR.to_string()));
     let world = World::start(options).await?;
     world
         .until("an instance is proven there", SOON, |world| {

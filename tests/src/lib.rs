@@ -19,4 +19,4 @@ pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::{Found, Table};
 pub use web::Web;
-pub use world::{Engine, Options, Role, Usage, World, program};
+pub use world::{Engine, Options, Role, Usage, World, program, write_lab_file};

@@ -4,6 +4,7 @@
 //! real containers.
 
 mod options;
+mod settings;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -24,8 +25,9 @@ use crate::disks::Disk;
 use crate::engine_api::{EngineApi, Listed};
 use crate::{PATIENCE, patient};
 
-use options::environment;
 pub use options::{Engine, Options, checker_image};
+use settings::Settings;
+pub use settings::write_lab_file;
 pub use usage::Usage;
 
 /// How often a condition is looked at.
@@ -66,7 +68,7 @@ pub struct World {
     directory: TempDir,
     options: Options,
     lab: lab::Lab,
-    environment: BTreeMap<String, String>,
+    settings: Settings,
     processes: BTreeMap<Role, Child>,
     disks: Vec<Disk>,
     /// What goes before a part's own command line, as to enter a namespace.
@@ -108,7 +110,7 @@ impl World {
             directory.path().join("seccomp.json"),
             launcher::seccomp::PROFILE,
         )?;
-        let environment = environment(directory.path(), &options);
+        let settings = options::settings(directory.path(), &options);
         let disks = options
             .disks
             .iter()
@@ -118,7 +120,7 @@ impl World {
             directory,
             options,
             lab,
-            environment,
+            settings,
             processes: BTreeMap::new(),
             disks,
             wrappers: BTreeMap::new(),
@@ -324,25 +326,35 @@ impl World {
         settings: &[(&str, &str)],
         arguments: &[&str],
     ) -> anyhow::Result<Output> {
-        let changed = settings
-            .iter()
-            .map(|(key, value)| (format!("FEDICENSUS_{}", key.to_uppercase()), value));
-        Ok(self
-            .program(arguments)?
-            .envs(changed)
-            .stdin(Stdio::null())
-            .output()?)
+        let mut changed = self.settings.clone();
+        for (key, value) in settings {
+            changed.set(key, value);
+        }
+        let directory = tempfile::tempdir()?;
+        let mut command = Command::new(program("fedicensus")?);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(changed.environment(directory.path())?);
+        Ok(command.stdin(Stdio::null()).output()?)
     }
 
     fn program(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(program("fedicensus")?);
-        command.args(arguments).env_clear().envs(&self.environment);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment()?);
         Ok(command)
+    }
+
+    fn environment(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        self.settings.environment(self.directory.path())
     }
 
     /// Changes a variable of the environment for parts that are started from now on.
     pub fn set_variable(&mut self, key: &str, value: &str) {
-        self.environment.insert(key.to_owned(), value.to_owned());
+        self.settings.set_variable(key, value);
     }
 
     fn wrapped(&self, role: Role) -> anyhow::Result<Command> {
@@ -359,24 +371,18 @@ impl World {
             .arg(program("fedicensus")?)
             .arg(role.command())
             .env_clear()
-            .envs(&self.environment);
+            .envs(self.environment()?);
         Ok(command)
     }
 
-    /// Changes a setting for parts that are started from now on.
+    /// Changes a setting for parts that are started from now on; a key of the lab's table begins with `lab.`.
     pub fn set(&mut self, key: &str, value: &str) {
-        self.environment.insert(
-            format!("FEDICENSUS_{}", key.to_uppercase()),
-            value.to_owned(),
-        );
+        self.settings.set(key, value);
     }
 
     /// A setting that is in force for parts that are started now.
     pub fn setting(&self, key: &str) -> String {
-        self.environment
-            .get(&format!("FEDICENSUS_{}", key.to_uppercase()))
-            .cloned()
-            .unwrap_or_default()
+        self.settings.get(key)
     }
 
     /// A path in the world's directory.

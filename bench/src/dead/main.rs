@@ -25,6 +25,7 @@ use gateway::GatewayClient;
 use orchestrator::services::clock::{Clock as _, SystemClock};
 use protocol::Host;
 use rusqlite::{Connection, OpenFlags};
+use tests::write_lab_file;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::process::Command;
 
@@ -114,7 +115,7 @@ async fn main() -> Result<()> {
     lab.makes(&path.join("lab/ca.pem")).await?;
     let living = names::crowd(&path.join("lab/names"))?;
     let role = |name| {
-        let mut command = fedicensus(&arguments, path, name_server.address);
+        let mut command = fedicensus(&arguments, path, name_server.address)?;
         Role::start(name, command.arg(name), path)
     };
     let mut gateway = role("gateway")?;
@@ -240,9 +241,16 @@ async fn fill(
 }
 
 /// A command of `fedicensus`, with the settings of all roles.
-fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Command {
+fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Result<Command> {
     let at = |name: &str| folder.join(name).display().to_string();
+    let lab = [
+        ("extra_ca", at("lab/ca.pem")),
+        ("allow_private", "true".to_owned()),
+        ("reserved_suffixes", "true".to_owned()),
+        ("pace_divisor", arguments.pace_divisor.to_string()),
+    ];
     let mut command = Command::new(arguments.programs.join("fedicensus"));
+    command.env("FEDICENSUS_CONFIG", write_lab_file(folder, lab)?);
     command.envs([
         ("FEDICENSUS_CONTACT", "bench@census.test".to_owned()),
         ("FEDICENSUS_SEEDS", String::new()),
@@ -259,13 +267,6 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Com
         ("FEDICENSUS_EGRESS_DIR", at("egress")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
         ("FEDICENSUS_RESOLVERS", resolver.to_string()),
-        ("FEDICENSUS_LAB_EXTRA_CA", at("lab/ca.pem")),
-        ("FEDICENSUS_LAB_ALLOW_PRIVATE", "true".to_owned()),
-        ("FEDICENSUS_LAB_RESERVED_SUFFIXES", "true".to_owned()),
-        (
-            "FEDICENSUS_LAB_PACE_DIVISOR",
-            arguments.pace_divisor.to_string(),
-        ),
         // The lab's crowd lies below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
         // A line for each check would be most of what the disk is written.
@@ -276,7 +277,7 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Com
         let spacings = ["GROUP", "ADDRESS", "PROVEN", "BLOCK"];
         command.envs(spacings.map(|of| (format!("FEDICENSUS_{of}_PACE_MS"), "0")));
     }
-    command
+    Ok(command)
 }
 
 /// The lab, with a crowd of so many living instances.

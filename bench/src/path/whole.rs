@@ -45,7 +45,7 @@ impl<'stage> Whole<'stage> {
             std::fs::create_dir(home.path().join(name))?;
         }
         make(&database(home.path()))?;
-        let mut command = stage.fedicensus(home.path(), in_flight);
+        let mut command = stage.fedicensus(home.path(), in_flight)?;
         let mut orchestrator = Role::start("run", command.arg("run"), stage.folder())?;
         orchestrator
             .listens_on(&home.path().join("data/control.sock"))
@@ -77,7 +77,7 @@ impl<'stage> Whole<'stage> {
     pub(crate) async fn run(&self, hosts: &[Host]) -> Result<()> {
         let added = async {
             let names = hosts.iter().map(Host::as_str);
-            let added = self.command("add").args(names).output().await?;
+            let added = self.command("add")?.args(names).output().await?;
             let told = String::from_utf8_lossy(&added.stderr);
             ensure!(added.status.success(), "fedicensus add: {told}");
             Ok(())
@@ -116,7 +116,7 @@ impl<'stage> Whole<'stage> {
 
     /// Ends the census, after it has shown that it found all of `hosts` alive.
     pub(crate) async fn finish(self, hosts: &[Host]) -> Result<()> {
-        let dumped = self.command("dump").arg("--force").output().await?;
+        let dumped = self.command("dump")?.arg("--force").output().await?;
         ensure!(
             dumped.status.success(),
             "fedicensus dump: {}",
@@ -132,10 +132,10 @@ impl<'stage> Whole<'stage> {
         self.stop().await
     }
 
-    fn command(&self, name: &str) -> tokio::process::Command {
-        let mut command = self.stage.fedicensus(self.home.path(), self.in_flight);
+    fn command(&self, name: &str) -> Result<tokio::process::Command> {
+        let mut command = self.stage.fedicensus(self.home.path(), self.in_flight)?;
         command.arg(name).kill_on_drop(true);
-        command
+        Ok(command)
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use launcher::{BollardEngine, EgressSource, Engine as _};
 use tempfile::TempDir;
+use tests::write_lab_file;
 use tokio::process::Command;
 
 use super::direct::Direct;
@@ -62,7 +63,7 @@ impl Stage {
         lab.makes(&path.join("lab/names")).await?;
         lab.makes(&path.join("lab/ca.pem")).await?;
         let role = |name| {
-            let mut command = fedicensus(&equipment, path, equipment.in_flight_max);
+            let mut command = fedicensus(&equipment, path, equipment.in_flight_max)?;
             Role::start(name, command.arg(name), path)
         };
         let mut gateway = role("gateway")?;
@@ -105,11 +106,11 @@ impl Stage {
     }
 
     /// A command of `fedicensus` for a census in `home`, with so many checks at the same time.
-    pub fn fedicensus(&self, home: &Path, in_flight: usize) -> Command {
-        let mut command = fedicensus(&self.equipment, self.folder(), in_flight);
+    pub fn fedicensus(&self, home: &Path, in_flight: usize) -> Result<Command> {
+        let mut command = fedicensus(&self.equipment, self.folder(), in_flight)?;
         command.env("FEDICENSUS_DATA_DIR", home.join("data"));
         command.env("FEDICENSUS_PUBLIC_DIR", home.join("public"));
-        command
+        Ok(command)
     }
 
     /// The direct client on this stage.
@@ -146,10 +147,18 @@ impl Stage {
 }
 
 /// A command of `fedicensus` with the settings of all roles. Paces are off: they would measure themselves.
-fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Command {
+fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Result<Command> {
     let at = |name: &str| folder.join(name).display().to_string();
     let engine = equipment.engine.display().to_string();
+    let lab = [
+        ("names_file", at("lab/names")),
+        ("extra_ca", at("lab/ca.pem")),
+        ("allow_private", "true".to_owned()),
+        ("reserved_suffixes", "true".to_owned()),
+        ("pace_divisor", "1000000".to_owned()),
+    ];
     let mut command = Command::new(equipment.programs.join("fedicensus"));
+    command.env("FEDICENSUS_CONFIG", write_lab_file(folder, lab)?);
     command.envs([
         ("FEDICENSUS_CONTACT", CONTACT.to_owned()),
         ("FEDICENSUS_SEEDS", String::new()),
@@ -163,14 +172,9 @@ fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Command
         ("FEDICENSUS_LAUNCHER_SOCKET", at("sockets/launcher.sock")),
         ("FEDICENSUS_EGRESS_DIR", at("egress")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
-        ("FEDICENSUS_LAB_NAMES_FILE", at("lab/names")),
-        ("FEDICENSUS_LAB_EXTRA_CA", at("lab/ca.pem")),
-        ("FEDICENSUS_LAB_ALLOW_PRIVATE", "true".to_owned()),
-        ("FEDICENSUS_LAB_RESERVED_SUFFIXES", "true".to_owned()),
-        ("FEDICENSUS_LAB_PACE_DIVISOR", "1000000".to_owned()),
         ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         // All of the lab lies below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
     ]);
-    command
+    Ok(command)
 }

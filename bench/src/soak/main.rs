@@ -197,7 +197,7 @@ async fn directly(arguments: &Arguments, living: u32, stage: &Stage) -> Result<O
 
 /// The daemon as it is by default, but for what the lab needs.
 fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
-    let mut command = stage.fedicensus(stage.folder(), usize::from(arguments.in_flight));
+    let mut command = stage.fedicensus(stage.folder(), usize::from(arguments.in_flight))?;
     command
         .arg("run")
         .env_remove("FEDICENSUS_CHECKS_MIN")

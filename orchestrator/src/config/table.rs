@@ -1,5 +1,8 @@
 //! Every setting in one table: the documentation, the flags, the environment and the file are made from it.
 
+/// Begins the key of a lab setting: the name of its table in the settings file, and a dot.
+pub(super) const LAB_PREFIX: &str = "lab.";
+
 /// One setting. Its key is its name in the file; `FEDICENSUS_` and the key in capitals is its name in the environment; `--` and the key with
 /// hyphens is its flag. A flag wins over the environment, the environment over the file, the file over the default.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +19,7 @@ const fn setting(key: &'static str, default: &'static str, help: &'static str) -
     Setting { key, default, help }
 }
 
-/// All settings, in the order in which they are documented.
+/// All settings of a census, in the order in which they are documented.
 pub const SETTINGS: &[Setting] = &[
     setting(
         "contact",
@@ -112,11 +115,6 @@ pub const SETTINGS: &[Setting] = &[
         "admissions_limit",
         "50000",
         "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces.",
-    ),
-    setting(
-        "admission_test_domain",
-        "false",
-        "For trials: tokens of `test.sigsum.org` and the domains below it are taken, although its secret key is public and anyone can make them; set it for the daemon and the intake alike (run, intake).",
     ),
     setting(
         "group_threshold",
@@ -239,37 +237,52 @@ pub const SETTINGS: &[Setting] = &[
         "What is logged: error, warn, info, debug, trace, or a filter such as `info,gateway=debug`.",
     ),
     setting("log_format", "text", "`text` or `json`."),
+];
+
+/// The settings of the lab. No flag and no environment variable sets them: only the table `[lab]` of the settings file, which nobody but the lab
+/// mounts.
+pub const LAB_SETTINGS: &[Setting] = &[
     setting(
-        "lab_names_file",
+        "lab.names_file",
         "",
-        "Lab only: file of `NAME ADDRESS PORT` lines that is asked instead of DNS (gateway).",
+        "File of `NAME ADDRESS PORT` lines that replaces DNS (gateway).",
     ),
     setting(
-        "lab_allow_private",
+        "lab.allow_private",
         "false",
-        "Lab only: addresses that are not globally reachable may be dialled (gateway).",
+        "Whether addresses that are not globally reachable may be dialled (gateway).",
     ),
     setting(
-        "lab_extra_ca",
+        "lab.extra_ca",
         "",
-        "Lab only: PEM file of further trust roots for the checkers (gateway, launcher).",
+        "PEM file of further trust roots for the checkers (gateway, launcher).",
     ),
     setting(
-        "lab_reserved_suffixes",
+        "lab.reserved_suffixes",
         "false",
-        "Lab only: names below `.test` and `.example` are admitted (orchestrator).",
+        "Whether names below `.test` and `.example` are admitted (run, intake).",
     ),
     setting(
-        "lab_pace_divisor",
+        "lab.pace_divisor",
         "1",
-        "Lab only: all paces are divided by it (gateway).",
+        "All paces are divided by it, 1 to 10000000 (gateway).",
     ),
     setting(
-        "lab_interval_divisor",
+        "lab.interval_divisor",
         "1",
-        "Lab only: all intervals are divided by it, so that a week passes while one watches (orchestrator).",
+        "All intervals are divided by it, 1 to 10000000, so that a week passes in minutes (run).",
+    ),
+    setting(
+        "lab.test_domain",
+        "false",
+        "Whether tokens of `test.sigsum.org` and the domains below it are accepted, although its secret key is public and anyone can make them (run, intake).",
     ),
 ];
+
+/// Every setting with its default.
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(LAB_SETTINGS)
+}
 
 /// The setting's name in the environment.
 pub fn environment_name(key: &str) -> String {
@@ -281,28 +294,42 @@ pub fn flag_name(key: &str) -> String {
     key.replace('_', "-")
 }
 
-/// The table as Markdown, for `docs/settings.md`.
+/// The tables as Markdown, for `docs/settings.md`.
 pub fn markdown() -> String {
     let mut page = String::from(
         "# Settings\n\nA flag wins over the environment, the environment over the file (`--config FILE`, `FEDICENSUS_CONFIG`; TOML, keys as below), the file over the default. \
          `fedicensus settings` prints what is in force and where it comes from.\n\n| key | flag | environment | default | what it is |\n|---|---|---|---|---|\n",
     );
     for setting in SETTINGS {
-        let default = if setting.default.is_empty() {
-            "(empty)".to_owned()
-        } else {
-            format!("`{}`", setting.default)
-        };
         page.push_str(&format!(
             "| `{}` | `--{}` | `{}` | {} | {} |\n",
             setting.key,
             flag_name(setting.key),
             environment_name(setting.key),
-            default,
+            default_cell(setting),
+            setting.help
+        ));
+    }
+    page.push_str(
+        "\n## The lab\n\nThese have neither a flag nor an environment variable. They are keys of the table `[lab]` in the settings file, and only the lab mounts a file with that table \
+         (`lab/fedicensus.toml`). A census of the real Fediverse has none of them.\n\n| key | default | what it is |\n|---|---|---|\n",
+    );
+    for setting in LAB_SETTINGS {
+        page.push_str(&format!(
+            "| `{}` | {} | {} |\n",
+            setting.key.trim_start_matches(LAB_PREFIX),
+            default_cell(setting),
             setting.help
         ));
     }
     page
+}
+
+fn default_cell(setting: &Setting) -> String {
+    match setting.default {
+        "" => "(empty)".to_owned(),
+        text => format!("`{text}`"),
+    }
 }
 
 #[cfg(test)]
@@ -321,9 +348,16 @@ mod tests {
 
     #[test]
     fn no_key_stands_twice() {
-        let mut keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+        let mut keys: Vec<_> = all().map(|setting| setting.key).collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), SETTINGS.len());
+        assert_eq!(keys.len(), all().count());
+    }
+
+    #[test]
+    fn only_lab_settings_have_the_prefix_of_the_labs_table() {
+        let is_lab = |setting: &Setting| setting.key.starts_with(LAB_PREFIX);
+        assert!(LAB_SETTINGS.iter().all(is_lab));
+        assert!(!SETTINGS.iter().any(is_lab));
     }
 }

@@ -10,6 +10,13 @@ fn config(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::new(&Values::gather(flags, |_| None, None)?)
 }
 
+/// The same from a settings file.
+fn from_file(text: &str) -> Result<Config, ConfigError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    Config::new(&Values::gather(|_| None, |_| None, Some(file.path()))?)
+}
+
 fn problem(key: &str, value: &str) -> String {
     config(&[(key, value)])
         .expect_err("must be refused")
@@ -114,10 +121,40 @@ fn checks_are_held_by_our_seccomp_profile_whatever_is_set() {
 
 #[test]
 fn checks_trust_further_roots_in_the_lab_only() {
-    let trusted = |pairs: &[(&str, &str)]| config(pairs).unwrap().launcher_settings.extra_roots;
-    assert!(!trusted(&[]));
-    assert!(!trusted(&[("lab_allow_private", "true")]));
-    assert!(trusted(&[("lab_extra_ca", "/lab/ca.pem")]));
+    let trusted = |lab: &str| from_file(lab).unwrap().launcher_settings.extra_roots;
+    assert!(!trusted(""));
+    assert!(!trusted("[lab]\nallow_private = true\n"));
+    assert!(trusted("[lab]\nextra_ca = \"/lab/ca.pem\"\n"));
+}
+
+/// A variable that was left over in an environment must not open a census to private networks.
+#[test]
+fn neither_flags_nor_the_environment_set_anything_of_the_lab() {
+    let anything = |_: &str| Some("true".to_owned());
+    let values = Values::gather(|_| None, |_| None, None).unwrap();
+    let defaults: Vec<_> = lab_values(&values);
+    for values in [
+        Values::gather(anything, |_| None, None),
+        Values::gather(|_| None, anything, None),
+    ] {
+        assert_eq!(lab_values(&values.unwrap()), defaults);
+    }
+    assert!(
+        defaults
+            .iter()
+            .all(|(_, origin)| *origin == Origin::Default)
+    );
+}
+
+fn lab_values(values: &Values) -> Vec<(String, Origin)> {
+    let lab = values
+        .iter()
+        .filter(|(key, ..)| key.starts_with(LAB_PREFIX));
+    let lab: Vec<_> = lab
+        .map(|(_, value, origin)| (value.to_owned(), origin.clone()))
+        .collect();
+    assert_eq!(lab.len(), LAB_SETTINGS.len());
+    lab
 }
 
 #[test]
@@ -174,28 +211,33 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn an_unknown_key_in_the_file_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("fedicensus.toml");
-    std::fs::write(&file, "check_max = 2\n").unwrap();
-    let error = Values::gather(|_| None, |_| None, Some(&file))
-        .expect_err("must be refused")
-        .to_string();
-    assert!(error.contains("`check_max` is no setting"), "{error}");
+    for (text, key) in [
+        ("check_max = 2\n", "check_max"),
+        ("[lab]\npace_divisr = 2\n", "lab.pace_divisr"),
+    ] {
+        let error = from_file(text).expect_err("must be refused").to_string();
+        assert!(error.contains(&format!("`{key}` is no setting")), "{error}");
+    }
 }
 
 #[test]
 fn the_intake_takes_the_test_domain_only_when_the_setting_says_so() {
     use token::TestDomain::{Allow, Refuse};
-    let sockets = [("text_socket", "/t"), ("intake_socket", "/i")];
-    for (value, expect) in [
-        (None, Refuse),
-        (Some("true"), Allow),
-        (Some("false"), Refuse),
+    let sockets = "text_socket = \"/t\"\nintake_socket = \"/i\"\n";
+    for (lab, expect) in [
+        ("", Refuse),
+        ("[lab]\ntest_domain = true\n", Allow),
+        ("[lab]\ntest_domain = false\n", Refuse),
     ] {
-        let set = value.map(|value| ("admission_test_domain", value));
-        let pairs: Vec<_> = sockets.into_iter().chain(set).collect();
-        let settings = config(&pairs).unwrap().intake_settings().unwrap();
-        assert_eq!(settings.test_domain, expect, "{value:?}");
+        let config = from_file(&format!("{sockets}{lab}")).unwrap();
+        assert_eq!(
+            config.intake_settings().unwrap().test_domain,
+            expect,
+            "{lab:?}"
+        );
     }
-    assert!(problem("admission_test_domain", "yes").contains("`true` or `false`"));
+    let error = from_file("[lab]\ntest_domain = \"yes\"\n").expect_err("no boolean");
+    let told = error.to_string();
+    assert!(told.starts_with("setting `lab.test_domain` (/"), "{told}");
+    assert!(told.ends_with("`yes` must be `true` or `false`"), "{told}");
 }

@@ -74,15 +74,8 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
 async fn the_loop_is_told_to_leave_the_host_alone() {
     let (orders, mut told) = tokio::sync::mpsc::channel(4);
     let stage = Stage::start_with(None, |store, gate| {
-        let config = Config::new(
-            &Values::gather(
-                |key| (key == "lab_reserved_suffixes").then(|| "true".to_owned()),
-                |_| None,
-                None,
-            )
-            .unwrap(),
-        )
-        .unwrap();
+        let values = Values::gather(|_| None, |_| None, None).unwrap();
+        let config = Config::new(&values).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Standing);
         let services = Services::new(
             &config,

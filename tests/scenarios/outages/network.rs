@@ -38,8 +38,8 @@ async fn a_crowd_of_two_families(namespace: &mut Namespace) -> anyhow::Result<Wo
     super::replace(&world, "inside/two-families", &names)?;
     let path = |name: &str| world.path(name).display().to_string();
     let (names, roots) = (path("inside/two-families"), path("inside/ca.pem"));
-    world.set("lab_names_file", &names);
-    world.set("lab_extra_ca", &roots);
+    world.set("lab.names_file", &names);
+    world.set("lab.extra_ca", &roots);
     world.wrap(Role::Gateway, namespace.entrance());
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         world.begin(role).await?;

@@ -1,7 +1,8 @@
 //! How a world is made, and the settings that come of it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use super::settings::Settings;
 
 /// The image that real engines run, and that stand-ins are laid over: `FEDICENSUS_LAB_CHECKER`'s,
 /// or the one that a census would run.
@@ -43,7 +44,7 @@ pub struct Options {
     pub interval_divisor: u32,
     /// The checker's program (plain processes) or image (an engine), when it is not the product's.
     pub checker: Option<String>,
-    /// Further settings.
+    /// Further settings; keys of the lab's table begin with `lab.`.
     pub settings: Vec<(&'static str, String)>,
     /// Directories that get a disk of their own, of so many KiB: see [`crate::disks`]. With plain processes only, since no engine would see them.
     pub disks: Vec<(&'static str, u32)>,
@@ -66,8 +67,8 @@ impl Options {
     }
 }
 
-/// The settings of every part, as variables of its environment.
-pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<String, String> {
+/// The settings of every part.
+pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
     let path = |name: &str| directory.join(name).display().to_string();
     let engine_socket = match &options.engine {
         Engine::Process => String::from("/nonexistent"),
@@ -78,7 +79,7 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         .settings
         .iter()
         .find_map(|(key, value)| (*key == "checks_max").then(|| value.clone()));
-    let settings = [
+    let ordinary = [
         // As many at once as the world says: worlds beside each other make a machine that is busy by chance.
         ("checks_min", checks_max.unwrap_or_else(|| "4".to_owned())),
         ("contact", "https://lab.test/".to_owned()),
@@ -94,24 +95,24 @@ pub(super) fn environment(directory: &Path, options: &Options) -> BTreeMap<Strin
         ("instance", instance(directory)),
         // For Podman, whose machine is this one; Docker is sent it.
         ("seccomp_path", path("seccomp.json")),
-        ("lab_names_file", path("lab/names")),
-        ("lab_extra_ca", path("lab/ca.pem")),
-        ("lab_allow_private", "true".to_owned()),
-        ("lab_reserved_suffixes", "true".to_owned()),
+        ("lab.names_file", path("lab/names")),
+        ("lab.extra_ca", path("lab/ca.pem")),
+        ("lab.allow_private", "true".to_owned()),
+        ("lab.reserved_suffixes", "true".to_owned()),
         // All of the lab lies below few registered domains.
         ("source_limit", "1000000".to_owned()),
         ("admissions_limit", "1000000".to_owned()),
         ("group_threshold", "1000000".to_owned()),
         // As for all other paces.
         ("starts_per_second", "1000".to_owned()),
-        ("lab_pace_divisor", "1000000".to_owned()),
-        ("lab_interval_divisor", options.interval_divisor.to_string()),
+        ("lab.pace_divisor", "1000000".to_owned()),
+        ("lab.interval_divisor", options.interval_divisor.to_string()),
     ];
+    let mut settings = Settings::default();
+    for (key, value) in ordinary.into_iter().chain(options.settings.iter().cloned()) {
+        settings.set(key, &value);
+    }
     settings
-        .into_iter()
-        .chain(options.settings.iter().cloned())
-        .map(|(key, value)| (format!("FEDICENSUS_{}", key.to_uppercase()), value))
-        .collect()
 }
 
 /// Worlds beside each other must not reap each other's containers.

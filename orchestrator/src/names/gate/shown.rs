@@ -8,8 +8,8 @@ use super::Book;
 use crate::names::policy::Files;
 use crate::services::clock::rfc3339;
 
-/// What `status` and the daemon's log say while `admission_test_domain` is on.
-pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: set `admission_test_domain` to false and restart";
+/// What `status` and the daemon's log say while `[lab] test_domain` is on.
+pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: remove `test_domain` from the settings file's `[lab]` and restart";
 
 /// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

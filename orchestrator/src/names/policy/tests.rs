@@ -120,13 +120,13 @@ fn without_files_the_built_in_rules_are_in_force() {
 
 #[test]
 fn the_setting_decides_on_the_test_domain_and_is_off_by_default() {
-    for (value, expect) in [
-        (None, TestDomain::Refuse),
-        (Some("true"), TestDomain::Allow),
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (text, expect) in [
+        ("", TestDomain::Refuse),
+        ("[lab]\ntest_domain = true\n", TestDomain::Allow),
     ] {
-        let flags = |key: &str| value.filter(|_| key == "admission_test_domain");
-        let flags = |key: &str| flags(key).map(str::to_owned);
-        let values = Values::gather(flags, |_| None, None).unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let values = Values::gather(|_| None, |_| None, Some(file.path())).unwrap();
         let files = Config::new(&values).unwrap().admission;
         assert_eq!(files.read().unwrap().policy.test_domain, expect);
     }
