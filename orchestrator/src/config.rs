@@ -7,6 +7,7 @@ mod concurrency;
 pub mod input_file;
 mod intake;
 mod settings_file;
+mod sockets;
 mod table;
 mod value;
 
@@ -28,13 +29,13 @@ use crate::publish::Publisher;
 use crate::publish::pages::About;
 use scheduler::slots::concurrency::Bounds;
 
+use sockets::Sockets;
 use table::LAB_PREFIX;
 use value::{
     address_or_none, boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path,
     path_or_none, resolvers, selinux_level, small, whole_path_or_none,
 };
 
-pub use intake::IntakeConfig;
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
 
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
@@ -118,14 +119,6 @@ pub enum ConfigError {
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
-    /// The intake was started and a socket that it needs is not named.
-    #[error(
-        "setting `{key}` is empty: the intake needs it, and so does the part that makes that socket"
-    )]
-    IntakeOff {
-        /// The setting.
-        key: &'static str,
-    },
     /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
@@ -178,14 +171,12 @@ pub struct Config {
     pub launcher_settings: launcher::Settings,
     /// For the gateway role.
     pub gateway_settings: gateway::Settings,
-    /// The gateway's socket for texts, if there is one.
-    pub text_socket: Option<PathBuf>,
     /// The daemon's socket for the intake, if there is one.
     pub intake_socket: Option<PathBuf>,
     /// The daemon's socket for Prometheus, if there is one.
     pub metrics_socket: Option<PathBuf>,
-    /// For the intake role: where it listens, whom it believes, how much it takes.
-    pub intake: IntakeConfig,
+    /// For the intake role.
+    pub intake_settings: ::intake::Settings,
 }
 
 impl Values {
@@ -283,6 +274,7 @@ impl Config {
         } else {
             Reserved::Refuse
         };
+        let sockets = Sockets::new(values)?;
         let data_dir = values.parse("data_dir", path)?;
         let suffix_list = SuffixPlace {
             set: values.parse("suffix_list", path_or_none)?,
@@ -301,8 +293,8 @@ impl Config {
             data_dir,
             public_dir: values.parse("public_dir", path)?,
             public_address: values.parse("public_address", address_or_none)?,
-            gateway_socket: values.parse("gateway_socket", path)?,
-            launcher_socket: values.parse("launcher_socket", path)?,
+            gateway_socket: sockets.gateway(),
+            launcher_socket: sockets.launcher(),
             calendar: Calendar {
                 divisor: values.parse("lab.interval_divisor", |text| small(text, 1, 10_000_000))?,
             },
@@ -312,12 +304,11 @@ impl Config {
             sources: values.parse("sources", path_or_none)?,
             group_threshold: values.parse("group_threshold", |text| small(text, 1, 1_000_000))?,
             engine_socket: values.parse("engine_socket", path)?,
-            launcher_settings: launcher_settings(values)?,
-            gateway_settings: gateway_settings(values)?,
-            text_socket: values.parse("text_socket", path_or_none)?,
-            intake_socket: values.parse("intake_socket", path_or_none)?,
-            metrics_socket: values.parse("metrics_socket", path_or_none)?,
-            intake: IntakeConfig::new(values)?,
+            launcher_settings: launcher_settings(values, &sockets)?,
+            gateway_settings: gateway_settings(values, &sockets)?,
+            intake_socket: sockets.intake_if_opened(),
+            metrics_socket: sockets.metrics_if_opened(),
+            intake_settings: intake::settings(values, &sockets)?,
         })
     }
 
@@ -435,15 +426,17 @@ fn admission_files(
     })
 }
 
-fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError> {
-    let directory = values.parse("egress_dir", path)?;
+fn launcher_settings(
+    values: &Values,
+    sockets: &Sockets,
+) -> Result<launcher::Settings, ConfigError> {
     let checks_max = u64::from(concurrency::checks(values)?.most);
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
-        door_socket: values.parse("launcher_socket", path)?,
+        door_socket: sockets.launcher(),
         image: values.parse("checker_image", |text| non_empty(text).map(str::to_owned))?,
         egress: if volume.is_empty() {
-            launcher::EgressSource::Directory(directory)
+            launcher::EgressSource::Directory(sockets.egress())
         } else {
             launcher::EgressSource::Volume(volume)
         },
@@ -462,7 +455,7 @@ fn launcher_settings(values: &Values) -> Result<launcher::Settings, ConfigError>
     })
 }
 
-fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
+fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Settings, ConfigError> {
     let pace = |key| {
         values.parse(key, |text| {
             number(text, 0, 3_600_000).map(Duration::from_millis)
@@ -470,9 +463,9 @@ fn gateway_settings(values: &Values) -> Result<gateway::Settings, ConfigError> {
     };
     let defaults = gateway::Settings::default();
     Ok(gateway::Settings {
-        control_socket: values.parse("gateway_socket", path)?,
-        text_socket: values.parse("text_socket", path_or_none)?,
-        egress_root: values.parse("egress_dir", path)?,
+        control_socket: sockets.gateway(),
+        text_socket: sockets.texts_if_opened(),
+        egress_root: sockets.egress(),
         resolvers: values.parse("resolvers", resolvers)?,
         open_max: concurrency::gateway_opens_max(values)?,
         deny_addresses: values.parse("deny_addresses", |text| {

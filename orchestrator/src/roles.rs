@@ -175,7 +175,7 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     let clock = SystemClock;
     let now =
         Arc::new(move || token::UnixSeconds(u64::try_from(clock.now().0 / 1000).unwrap_or(0)));
-    let settings = config.intake_settings()?;
+    let settings = config.intake_settings.clone();
     ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
         .await
         .context("intake")?;

@@ -79,15 +79,10 @@ fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
     let data = Data::new("not a rule\n", "");
     let trial = data.file("trial.toml").display().to_string();
     let on = ["--config", &trial];
-    let sockets = [
-        "--text-socket=/nonexistent/t",
-        "--intake-socket=/nonexistent/i",
-        "--intake-listen=/nonexistent/h",
-    ];
     // Neither gets further than its start: rules that are none, a directory that is not there.
     let warning = ["WARN", "test.sigsum.org"];
     data.check(&[&["run"], &on[..]].concat(), 1, &warning);
-    let intake = [&["intake"], &sockets[..]].concat();
+    let intake = ["intake", "--run-dir", "/nonexistent"];
     data.check(&[&intake[..], &on].concat(), 1, &warning);
     for off in [&["run"][..], &intake] {
         let output = data.run(off);

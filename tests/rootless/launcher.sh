@@ -3,12 +3,12 @@
 
 profile=$WORK/seccomp.json
 "$PAYLOAD/pieces/$STEP/fedicensus" seccomp-profile >"$profile"
-mkdir "$WORK/egress"
+mkdir -p "$WORK/run/launcher" "$WORK/run/egress"
 
 # launcher [VARIABLE=VALUE…]: starts one, and shows the line in which it says whether checks can be launched
 launcher() {
     local log=$WORK/log begin=$SECONDS pid
-    env "FEDICENSUS_ENGINE_SOCKET=$ENGINE_SOCKET" "FEDICENSUS_LAUNCHER_SOCKET=$WORK/launcher.sock" "FEDICENSUS_EGRESS_DIR=$WORK/egress" \
+    env "FEDICENSUS_ENGINE_SOCKET=$ENGINE_SOCKET" "FEDICENSUS_RUN_DIR=$WORK/run" \
         "FEDICENSUS_SECCOMP_PATH=$profile" FEDICENSUS_INSTANCE=refusals "$@" "$PAYLOAD/pieces/$STEP/fedicensus" launcher >"$log" 2>&1 &
     pid=$!
     # An engine that has just been restarted may be late once.

@@ -125,10 +125,10 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
             "/nonexistent",
         ),
         (
-            &[("gateway_socket", "/nonexistent/gateway.sock")],
+            &[("run_dir", "/nonexistent")],
             &["gateway"],
             1,
-            "/nonexistent/gateway.sock",
+            "/nonexistent/gateway/gateway.sock",
         ),
         (&[], &["check", "not a name"], 2, "not a name"),
     ];

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, Row, World};
 use tokio::time::Instant;
 
@@ -220,7 +221,7 @@ impl Story {
     /// What a life that was cut off left is looked at while nobody runs.
     async fn looks_back(&mut self, told: Option<Told>) -> anyhow::Result<()> {
         let world = &self.world;
-        self.left.egress.extend(names_in(&world.path("egress"))?);
+        self.left.egress.extend(names_in(&world.path(EGRESS))?);
         self.left.containers.extend(containers(world)?);
         let half_written = list::half_written(&world.path("public"))?;
         self.tally.kills_in_a_dump += u32::from(!half_written.is_empty());
@@ -295,7 +296,7 @@ impl Story {
                 "egress and containers of former lives are gone",
                 SOON,
                 |world| {
-                    Ok(names_in(&world.path("egress"))?.is_disjoint(&left.egress)
+                    Ok(names_in(&world.path(EGRESS))?.is_disjoint(&left.egress)
                         && containers(world)?.is_disjoint(&left.containers))
                 },
             )
@@ -357,7 +358,7 @@ impl Story {
         );
         self.world
             .until("nothing is left", SOON, |world| {
-                Ok(names_in(&world.path("egress"))?.is_empty()
+                Ok(names_in(&world.path(EGRESS))?.is_empty()
                     && containers(world)?.is_empty()
                     && list::half_written(&world.path("public"))?.is_empty())
             })
@@ -388,7 +389,7 @@ fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
         let engine = EngineApi::connect(&socket)?;
         return Ok(containers_of(world, &engine)?.into_iter().collect());
     }
-    let egress = world.path("egress").display().to_string();
+    let egress = world.path(EGRESS).display().to_string();
     let mut found = BTreeSet::new();
     for process in names_in(Path::new("/proc"))? {
         // Most of what stands there is no process, and any may end while one looks.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::containers::containers_of;
+use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, World, unhurried};
 
 const CROWD: u32 = 40;
@@ -64,7 +65,7 @@ async fn nothing_is_left(world: &World) -> anyhow::Result<()> {
     }
     world
         .until("no egress is left", SOON, |world| {
-            Ok(std::fs::read_dir(world.path("egress"))?.next().is_none())
+            Ok(std::fs::read_dir(world.path(EGRESS))?.next().is_none())
         })
         .await
 }

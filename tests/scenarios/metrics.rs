@@ -41,8 +41,8 @@ fn scraped(socket: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
 
 async fn world(seeds: &[&str]) -> anyhow::Result<(World, PathBuf)> {
     let mut world = World::prepare(Options::new(seeds)).await?;
-    let socket = world.path("sockets/metrics.sock");
-    world.set("metrics_socket", &socket.display().to_string());
+    let socket = world.path("run/metrics/metrics.sock");
+    world.set("optional_sockets", "metrics");
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         world.begin(role).await?;
     }

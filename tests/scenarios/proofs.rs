@@ -8,6 +8,7 @@ use lab::personas::lists::{PROOF, PROOF_PATH, PROVING_HOST};
 use lab::request_log;
 use launcher::LauncherClient;
 use serde_json::{Value, json};
+use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};
 use tests::{Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -42,18 +43,17 @@ fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_is_read_from_its_host_once_in_a_while_and_never_from_one_that_opted_out()
 -> anyhow::Result<()> {
-    let folder = tempfile::tempdir()?;
-    let socket = folder.path().join("intake.sock");
     let mut options = Options::new(&[]);
-    options.settings = vec![("intake_socket", socket.display().to_string())];
+    options.settings = vec![("optional_sockets", "intake".to_owned())];
     let mut world = World::prepare(options).await?;
+    let socket = world.path("run/intake/intake.sock");
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         world.begin(role).await?;
     }
-    let launcher = LauncherClient::socket(world.path("sockets/launcher.sock"));
+    let launcher = LauncherClient::socket(world.path(LAUNCHER_SOCKET));
     fit(&world, &launcher).await?;
     let all_listen = |world: &World| {
-        let sockets = [world.path("sockets/gateway.sock"), socket.clone()];
+        let sockets = [world.path(GATEWAY_SOCKET), socket.clone()];
         let listens = |socket: &_| std::os::unix::net::UnixStream::connect(socket).is_ok();
         Ok(sockets.iter().all(listens))
     };

@@ -14,6 +14,7 @@ use orchestrator::lists::run::{Ended, Ways, read};
 use orchestrator::lists::{Source, SourceName};
 use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};
 use report::list::{Outcome, Unread};
+use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};
 use tests::{Options, Role, World};
 
 use crate::adversary::fit;
@@ -61,8 +62,8 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
     }
     let mut reader = Reader {
         ways: Ways {
-            gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
-            launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
+            gateway: GatewayClient::new(world.path(GATEWAY_SOCKET)),
+            launcher: LauncherClient::socket(world.path(LAUNCHER_SOCKET)),
             slots: SlotQueue::unlimited(),
             contact: "https://lab.test/".into(),
         },

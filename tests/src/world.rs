@@ -41,6 +41,23 @@ const LOG_LINES_SHOWN: usize = 15;
 const LOOKS_MAX: u32 = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
+/// The gateway's socket, in a world's directory.
+pub const GATEWAY_SOCKET: &str = "run/gateway/gateway.sock";
+/// The launcher's socket.
+pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
+/// The directory with a folder for each check.
+pub const EGRESS: &str = "run/egress";
+
+/// The folders that deployments mount as volumes.
+pub const RUN_FOLDERS: [&str; 6] = [
+    "run/gateway",
+    "run/launcher",
+    "run/texts",
+    "run/intake",
+    "run/metrics",
+    EGRESS,
+];
+
 /// A part that runs in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -94,8 +111,8 @@ impl World {
     /// When the lab can't be started.
     pub async fn prepare(options: Options) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("fedicensus-").tempdir()?;
-        for name in ["lab", "data", "public", "egress", "sockets"] {
-            std::fs::create_dir(directory.path().join(name))?;
+        for name in ["lab", "data", "public"].iter().chain(&RUN_FOLDERS) {
+            std::fs::create_dir_all(directory.path().join(name))?;
         }
         // The checker's own user has to get through to its egress directory.
         use std::os::unix::fs::PermissionsExt as _;
@@ -163,8 +180,8 @@ impl World {
         let most = self.setting("checks_max").parse::<usize>();
         let mut command = Command::new(program("fedicensus-process-launcher")?);
         command
-            .arg(self.directory.path().join("sockets/launcher.sock"))
-            .arg(self.directory.path().join("egress"))
+            .arg(self.directory.path().join(LAUNCHER_SOCKET))
+            .arg(self.directory.path().join(EGRESS))
             .arg(
                 most.unwrap_or(launcher::Settings::default().checks_max)
                     .to_string(),

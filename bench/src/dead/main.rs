@@ -25,6 +25,7 @@ use gateway::GatewayClient;
 use orchestrator::services::clock::{Clock as _, SystemClock};
 use protocol::Host;
 use rusqlite::{Connection, OpenFlags};
+use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET, RUN_FOLDERS};
 use tests::write_lab_file;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::process::Command;
@@ -103,8 +104,8 @@ async fn main() -> Result<()> {
     );
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let path = folder.path();
-    for name in ["lab", "egress", "sockets", "data", "public"] {
-        std::fs::create_dir(path.join(name))?;
+    for name in ["lab", "data", "public"].iter().chain(&RUN_FOLDERS) {
+        std::fs::create_dir_all(path.join(name))?;
     }
     let silence = Silence::keep().await?;
     let name_server = NameServer::start(LAB, silence.address).await?;
@@ -119,19 +120,15 @@ async fn main() -> Result<()> {
         Role::start(name, command.arg(name), path)
     };
     let mut gateway = role("gateway")?;
-    gateway
-        .listens_on(&path.join("sockets/gateway.sock"))
-        .await?;
+    gateway.listens_on(&path.join(GATEWAY_SOCKET)).await?;
     let mut launcher = Role::start("launcher", &mut process_launcher(&arguments, path), path)?;
-    launcher
-        .listens_on(&path.join("sockets/launcher.sock"))
-        .await?;
+    launcher.listens_on(&path.join(LAUNCHER_SOCKET)).await?;
     let living = fill(&path.join("data/census.db"), &arguments, living).await?;
     let begins = SystemClock.now();
     let mut census = role("run")?;
     census.listens_on(&path.join("data/control.sock")).await?;
     let parts = Parts {
-        gateway: GatewayClient::new(path.join("sockets/gateway.sock")),
+        gateway: GatewayClient::new(path.join(GATEWAY_SOCKET)),
         gateway_pid: gateway.id()?,
         census_pid: census.id()?,
         database: path.join("data/census.db"),
@@ -262,9 +259,7 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Res
         ("FEDICENSUS_DIALS_PER_SECOND", arguments.dials.to_string()),
         ("FEDICENSUS_DATA_DIR", at("data")),
         ("FEDICENSUS_PUBLIC_DIR", at("public")),
-        ("FEDICENSUS_GATEWAY_SOCKET", at("sockets/gateway.sock")),
-        ("FEDICENSUS_LAUNCHER_SOCKET", at("sockets/launcher.sock")),
-        ("FEDICENSUS_EGRESS_DIR", at("egress")),
+        ("FEDICENSUS_RUN_DIR", at("run")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
         ("FEDICENSUS_RESOLVERS", resolver.to_string()),
         // The lab's crowd lies below few registered domains.
@@ -297,8 +292,8 @@ fn start_lab(arguments: &Arguments, folder: &Path, crowd: u32) -> Result<Role> {
 fn process_launcher(arguments: &Arguments, folder: &Path) -> Command {
     let mut command = Command::new(arguments.programs.join("fedicensus-process-launcher"));
     command
-        .arg(folder.join("sockets/launcher.sock"))
-        .arg(folder.join("egress"))
+        .arg(folder.join(LAUNCHER_SOCKET))
+        .arg(folder.join(EGRESS))
         .arg(arguments.checks.to_string())
         .arg(arguments.programs.join("fedicensus-checker"))
         .arg(folder.join("no-trouble"));

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use launcher::{BollardEngine, EgressSource, Engine as _};
 use tempfile::TempDir;
+use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET, RUN_FOLDERS};
 use tests::write_lab_file;
 use tokio::process::Command;
 
@@ -56,8 +57,8 @@ impl Stage {
     pub async fn set(equipment: Equipment) -> Result<Self> {
         let folder = tempfile::tempdir_in(&equipment.below)?;
         let path = folder.path();
-        for name in ["lab", "egress", "sockets"] {
-            std::fs::create_dir(path.join(name))?;
+        for name in ["lab"].iter().chain(&RUN_FOLDERS) {
+            std::fs::create_dir_all(path.join(name))?;
         }
         let mut lab = lab::start(&equipment.programs, path, equipment.crowd, &[])?;
         lab.makes(&path.join("lab/names")).await?;
@@ -67,13 +68,9 @@ impl Stage {
             Role::start(name, command.arg(name), path)
         };
         let mut gateway = role("gateway")?;
-        gateway
-            .listens_on(&path.join("sockets/gateway.sock"))
-            .await?;
+        gateway.listens_on(&path.join(GATEWAY_SOCKET)).await?;
         let mut launcher = role("launcher")?;
-        launcher
-            .listens_on(&path.join("sockets/launcher.sock"))
-            .await?;
+        launcher.listens_on(&path.join(LAUNCHER_SOCKET)).await?;
         Ok(Self {
             engine: processes::daemons(&equipment.engine).await?,
             equipment,
@@ -91,7 +88,7 @@ impl Stage {
 
     /// The launcher's gate.
     pub fn launcher_socket(&self) -> PathBuf {
-        self.folder().join("sockets/launcher.sock")
+        self.folder().join(LAUNCHER_SOCKET)
     }
 
     /// The processes of all that is on stage, and of a census if one runs.
@@ -117,7 +114,7 @@ impl Stage {
     pub async fn direct(&self) -> Result<Direct> {
         let engine = &self.equipment.engine;
         let identity = BollardEngine::new(engine).identify().await?;
-        let egress = self.folder().join("egress");
+        let egress = self.folder().join(EGRESS);
         let settings = launcher::Settings {
             image: self.equipment.image.clone(),
             egress: EgressSource::Directory(egress),
@@ -134,7 +131,7 @@ impl Stage {
                 .await?,
             kind: identity.kind,
             settings,
-            gateway_socket: self.folder().join("sockets/gateway.sock"),
+            gateway_socket: self.folder().join(GATEWAY_SOCKET),
         })
     }
 
@@ -168,9 +165,7 @@ fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Result<
         ("FEDICENSUS_CHECKS_MIN", in_flight.to_string()),
         ("FEDICENSUS_ENGINE_SOCKET", engine),
         ("FEDICENSUS_CHECKER_IMAGE", equipment.image.clone()),
-        ("FEDICENSUS_GATEWAY_SOCKET", at("sockets/gateway.sock")),
-        ("FEDICENSUS_LAUNCHER_SOCKET", at("sockets/launcher.sock")),
-        ("FEDICENSUS_EGRESS_DIR", at("egress")),
+        ("FEDICENSUS_RUN_DIR", at("run")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
         ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         // All of the lab lies below few registered domains.

@@ -17,7 +17,7 @@ pub struct Settings {
     pub control_socket: PathBuf,
     /// Where texts alone may be asked for: the intake's socket. Default none. Whoever has it can open no way out.
     pub text_socket: Option<PathBuf>,
-    /// Below it stands a directory a check. Default `/egress`: the volume whose subdirectories the launcher mounts one by one.
+    /// Below it stands a directory a check. Default `/run/egress`: the volume that the launcher mounts into every check.
     pub egress_root: PathBuf,
     /// Resolvers to ask. Default none: those of `/etc/resolv.conf`, read once at start.
     pub resolvers: Vec<SocketAddr>,
@@ -79,7 +79,7 @@ impl Default for Settings {
         Self {
             control_socket: PathBuf::from("/run/gateway/gateway.sock"),
             text_socket: None,
-            egress_root: PathBuf::from("/egress"),
+            egress_root: PathBuf::from("/run/egress"),
             resolvers: Vec::new(),
             dns_timeout: Duration::from_secs(8),
             dial_timeout: Duration::from_secs(10),

@@ -122,24 +122,19 @@ pub const SETTINGS: &[Setting] = &[
         "Hosts below one registered domain, 1 to 1000000, above which those that have not lived yet are held back until the operator has looked (`fedicensus groups`): few owners run more instances than that, and whoever hands names out stands in the public suffix list.",
     ),
     setting(
-        "gateway_socket",
-        "/run/gateway/gateway.sock",
-        "The gateway's control socket.",
+        "run_dir",
+        "/run",
+        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, and `egress`, with a folder for each check.",
     ),
     setting(
-        "launcher_socket",
-        "/run/launcher/launcher.sock",
-        "The launcher's socket.",
-    ),
-    setting(
-        "egress_dir",
-        "/egress",
-        "Where the gateway lays a directory for each check.",
+        "optional_sockets",
+        "",
+        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves [Prometheus](metrics.md). Each does nothing else; empty: none (run, gateway).",
     ),
     setting(
         "egress_volume",
         "",
-        "The engine's name of the volume that holds `egress_dir`; empty: `egress_dir` is a directory of the engine's own machine.",
+        "The engine's name of the volume that is mounted at `egress` below `run_dir`; empty: that is a directory of the engine's own machine (launcher only).",
     ),
     setting(
         "engine_socket",
@@ -197,21 +192,6 @@ pub const SETTINGS: &[Setting] = &[
         "Dials a second in all, 1 to 1000 (gateway only).",
     ),
     setting(
-        "text_socket",
-        "",
-        "Socket at which the gateway looks up the TXT records of owners' domains and does nothing else, for the intake; empty: none (gateway, intake).",
-    ),
-    setting(
-        "intake_socket",
-        "",
-        "Socket at which the daemon takes submissions and opt-outs from the intake and has hosts' own files read for it, and nothing else; empty: none (run, intake).",
-    ),
-    setting(
-        "intake_listen",
-        "/run/intake-http/http.sock",
-        "Where the intake takes HTTP requests: the path of a Unix socket, which the web server in front shares, or IP:port (intake only).",
-    ),
-    setting(
         "intake_client_header",
         "",
         "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: the other end of the connection is the client, and over a Unix socket all are one (intake only).",
@@ -225,11 +205,6 @@ pub const SETTINGS: &[Setting] = &[
         "intake_log_key",
         "",
         "Public key, 64 hex digits, that Sigsum's tools sign in the place of a log's when they make tokens for this census; empty: their tokens are not taken (intake only).",
-    ),
-    setting(
-        "metrics_socket",
-        "",
-        "Socket at which the daemon tells Prometheus of itself, over HTTP and at `/metrics`, and does nothing else; empty: none. docs/metrics.md (run).",
     ),
     setting(
         "log",

@@ -14,6 +14,7 @@ use protocol::container::{End, Killed};
 use protocol::egress::{Account, Budget, Wish};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host, limits};
+use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET};
 use tests::{Listed, Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -188,7 +189,7 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 
 /// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
-    let ready = |world: &World| Ok(world.path("sockets/gateway.sock").exists());
+    let ready = |world: &World| Ok(world.path(GATEWAY_SOCKET).exists());
     world
         .until("the gateway's gate is open", SOON, ready)
         .await?;
@@ -219,8 +220,8 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
     let world = besieged(&image, sink, spring).await?;
     let targets = Targets::open(&world, &engine, &image.name).await?;
     let starter = Starter {
-        gateway: GatewayClient::new(world.path("sockets/gateway.sock")),
-        launcher: LauncherClient::socket(world.path("sockets/launcher.sock")),
+        gateway: GatewayClient::new(world.path(GATEWAY_SOCKET)),
+        launcher: LauncherClient::socket(world.path(LAUNCHER_SOCKET)),
     };
     fit(&world, &starter.launcher).await?;
 
@@ -237,7 +238,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         world.lab().address(),
         targets.abstract_name,
         beside.0,
-        world.path("egress").display(),
+        world.path(EGRESS).display(),
     );
     let roams = starter.attack(HOST, &order).1;
     let others = [

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 use tests::Engine;
+use tests::world::EGRESS;
 
 /// Room for the database and its log, with some hundred KiB to spare, and for two sets of published files of some hosts.
 const DISK_KIB: u32 = 4096;
@@ -167,14 +168,14 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
     if !may_mount("own_outages::disk::a_full_disk_below_the_egress_wrongs_nobody")? {
         return Ok(());
     }
-    let world = living(with_a_disk("egress", 1024)).await?;
+    let world = living(with_a_disk(EGRESS, 1024)).await?;
     let fault = Fault::begin(&world, "disk of the egress directory full")?;
     let says = [
         "OUTAGE",
         "no egress can be made in",
         "see that there is room",
     ];
-    let filled = fill_until(&world, &world.path("egress"), says[1]).await?;
+    let filled = fill_until(&world, &world.path(EGRESS), says[1]).await?;
     fault.is_said(&world, &says).await?;
     fault.lasts(&world).await?;
     let log = world.log(Role::Gateway);

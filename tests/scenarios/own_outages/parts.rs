@@ -1,6 +1,7 @@
 //! Gateway and launcher: killed, or there and not answering; the daemon's own control socket taken away.
 
 use super::*;
+use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};
 
 async fn dies_and_comes_back(role: Role, socket: &str, says: &str) -> anyhow::Result<()> {
     let mut world = living(options()).await?;
@@ -34,13 +35,13 @@ fn name(role: Role) -> &'static str {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
     let says = "gateway: the gateway is not there";
-    dies_and_comes_back(Role::Gateway, "sockets/gateway.sock", says).await
+    dies_and_comes_back(Role::Gateway, GATEWAY_SOCKET, says).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
     let says = "launcher: the launcher can't be reached";
-    dies_and_comes_back(Role::Launcher, "sockets/launcher.sock", says).await
+    dies_and_comes_back(Role::Launcher, LAUNCHER_SOCKET, says).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

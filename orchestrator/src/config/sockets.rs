@@ -1,0 +1,128 @@
+//! Paths of the sockets between the parts: all follow from `run_dir`.
+
+use std::path::PathBuf;
+
+use super::value::{list, one_of, path};
+use super::{ConfigError, Values};
+
+/// A socket that is opened only if the operator wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Optional {
+    Texts,
+    Intake,
+    Metrics,
+}
+
+/// Where the parts listen. Each socket has a folder of its own: it is a volume that only the socket's two sides share.
+#[derive(Debug, Clone)]
+pub(super) struct Sockets {
+    run_dir: PathBuf,
+    opened: Vec<Optional>,
+}
+
+impl Sockets {
+    pub(super) fn new(values: &Values) -> Result<Self, ConfigError> {
+        Ok(Self {
+            run_dir: values.parse("run_dir", path)?,
+            opened: values.parse("optional_sockets", optional)?,
+        })
+    }
+
+    pub(super) fn gateway(&self) -> PathBuf {
+        self.run_dir.join("gateway/gateway.sock")
+    }
+
+    pub(super) fn launcher(&self) -> PathBuf {
+        self.run_dir.join("launcher/launcher.sock")
+    }
+
+    /// The directory with a folder for each check.
+    pub(super) fn egress(&self) -> PathBuf {
+        self.run_dir.join("egress")
+    }
+
+    /// At which the gateway looks up TXT records for the intake.
+    pub(super) fn texts(&self) -> PathBuf {
+        self.run_dir.join("texts/texts.sock")
+    }
+
+    /// At which the daemon takes submissions and opt-outs.
+    pub(super) fn intake(&self) -> PathBuf {
+        self.run_dir.join("intake/intake.sock")
+    }
+
+    /// At which the intake takes HTTP requests from the web server in front.
+    pub(super) fn intake_http(&self) -> PathBuf {
+        self.run_dir.join("intake-http/http.sock")
+    }
+
+    /// [`Self::texts`], if the gateway opens it.
+    pub(super) fn texts_if_opened(&self) -> Option<PathBuf> {
+        self.opened(Optional::Texts).then(|| self.texts())
+    }
+
+    /// [`Self::intake`], if the daemon opens it.
+    pub(super) fn intake_if_opened(&self) -> Option<PathBuf> {
+        self.opened(Optional::Intake).then(|| self.intake())
+    }
+
+    /// The socket at which the daemon serves Prometheus, if it opens it.
+    pub(super) fn metrics_if_opened(&self) -> Option<PathBuf> {
+        self.opened(Optional::Metrics)
+            .then(|| self.run_dir.join("metrics/metrics.sock"))
+    }
+
+    fn opened(&self, socket: Optional) -> bool {
+        self.opened.contains(&socket)
+    }
+}
+
+fn optional(text: &str) -> Result<Vec<Optional>, String> {
+    let names = [
+        ("texts", Optional::Texts),
+        ("intake", Optional::Intake),
+        ("metrics", Optional::Metrics),
+    ];
+    list(text)
+        .map(|item| {
+            one_of(item, &names).map_err(|choices| format!("holds `{item}`; each {choices}"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_sockets_are_opened_by_name_and_no_others() {
+        let values = |opened: &str| {
+            let flags = |key: &str| match key {
+                "run_dir" => Some("/r".to_owned()),
+                "optional_sockets" => Some(opened.to_owned()),
+                _ => None,
+            };
+            Sockets::new(&Values::gather(flags, |_| None, None).unwrap())
+        };
+        let opened = |names| {
+            let sockets = values(names).unwrap();
+            [
+                sockets.texts_if_opened(),
+                sockets.intake_if_opened(),
+                sockets.metrics_if_opened(),
+            ]
+            .map(|path| path.map(|path| path.display().to_string()))
+        };
+        let at = |path: &str| Some(format!("/r/{path}"));
+        assert_eq!(opened(""), [None, None, None]);
+        assert_eq!(opened("metrics"), [None, None, at("metrics/metrics.sock")]);
+        assert_eq!(
+            opened("intake, texts"),
+            [at("texts/texts.sock"), at("intake/intake.sock"), None]
+        );
+        assert_eq!(
+            values("intake,text").unwrap_err().to_string(),
+            "setting `optional_sockets` (flag): `intake,text` holds `text`; each must be `texts` or `intake` or `metrics`"
+        );
+    }
+}
