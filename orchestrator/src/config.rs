@@ -3,7 +3,7 @@
 //! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
 //! unknown keys, values out of bounds, names that are none.
 
-mod concurrency;
+mod derived;
 pub mod input_file;
 mod intake;
 mod settings_file;
@@ -14,9 +14,8 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use admission::{Limits, Names, Reserved, Suffixes};
+use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use protocol::{Host, ListFormat};
 use site::facts::Intake;
@@ -32,7 +31,7 @@ use scheduler::slots::concurrency::Bounds;
 use sockets::Sockets;
 use table::LAB_PREFIX;
 use value::{
-    address_or_none, boolean, contact, hosts, label, limit, list, non_empty, number, one_of, path,
+    address_or_none, boolean, contact, hosts, label, list, non_empty, number, one_of, path,
     path_or_none, resolvers, selinux_level, small, whole_path_or_none,
 };
 
@@ -141,8 +140,6 @@ pub struct Config {
     pub opens_max: u32,
     /// Hosts opened a second at least while any are due.
     pub starts_per_second: u32,
-    /// Peers are asked for at the first `alive` and every so many after.
-    pub peers_every: u32,
     /// Directory of the database.
     pub data_dir: PathBuf,
     /// Directory of the published files.
@@ -280,16 +277,16 @@ impl Config {
             set: values.parse("suffix_list", path_or_none)?,
             read: data_dir.join(lists::suffix_list::FILE_NAME),
         };
-        let checks = concurrency::checks(values)?;
-        let opens_max = concurrency::opens_max(values)?;
+        let checks = derived::checks(values)?;
+        let opens_max = derived::opens_max(values)?;
         Ok(Self {
             contact: values.parse("contact", contact)?,
             seeds: values.parse("seeds", hosts)?,
             canaries: values.parse("canaries", hosts)?,
             checks,
             opens_max,
-            starts_per_second: values.parse("starts_per_second", |text| small(text, 1, 1000))?,
-            peers_every: values.parse("peers_every", |text| small(text, 1, 1000))?,
+            starts_per_second: values
+                .parse("lab.starts_per_second", |text| small(text, 1, 1000))?,
             data_dir,
             public_dir: values.parse("public_dir", path)?,
             public_address: values.parse("public_address", address_or_none)?,
@@ -413,11 +410,7 @@ fn admission_files(
         allow: values.parse("allow_list", path_or_none)?,
         suffix_list,
         reserved,
-        limits: Limits {
-            source: values.parse("source_limit", limit)?,
-            shared_suffix: values.parse("shared_suffix_limit", limit)?,
-            total: values.parse("admissions_limit", limit)?,
-        },
+        limits: derived::admission_limits(values)?,
         test_domain: if values.parse(TEST_DOMAIN_KEY, boolean)? {
             admission::TestDomain::Allow
         } else {
@@ -430,7 +423,7 @@ fn launcher_settings(
     values: &Values,
     sockets: &Sockets,
 ) -> Result<launcher::Settings, ConfigError> {
-    let checks_max = u64::from(concurrency::checks(values)?.most);
+    let checks_max = u64::from(derived::checks(values)?.most);
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
         door_socket: sockets.launcher(),
@@ -456,18 +449,13 @@ fn launcher_settings(
 }
 
 fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Settings, ConfigError> {
-    let pace = |key| {
-        values.parse(key, |text| {
-            number(text, 0, 3_600_000).map(Duration::from_millis)
-        })
-    };
     let defaults = gateway::Settings::default();
     Ok(gateway::Settings {
         control_socket: sockets.gateway(),
         text_socket: sockets.texts_if_opened(),
         egress_root: sockets.egress(),
         resolvers: values.parse("resolvers", resolvers)?,
-        open_max: concurrency::gateway_opens_max(values)?,
+        open_max: derived::gateway_opens_max(values)?,
         deny_addresses: values.parse("deny_addresses", |text| {
             list(text)
                 .map(|item| {
@@ -476,14 +464,7 @@ fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Setti
                 })
                 .collect()
         })?,
-        paces: gateway::Paces {
-            group: pace("group_pace_ms")?,
-            address: pace("address_pace_ms")?,
-            block: pace("block_pace_ms")?,
-            dial: values.parse("dials_per_second", |text| {
-                small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)
-            })?,
-        },
+        paces: derived::paces(values)?,
         pace_divisor: values.parse("lab.pace_divisor", |text| small(text, 1, 10_000_000))?,
         names_file: values.parse("lab.names_file", path_or_none)?,
         allow_private: values.parse("lab.allow_private", boolean)?,

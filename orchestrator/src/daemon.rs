@@ -127,7 +127,7 @@ impl Daemon {
             opens_max: config.opens_max,
             starts_per_second: config.starts_per_second,
             canaries: config.canaries.clone(),
-            peers_every: config.peers_every,
+            peers_every: services.peers_every,
             calendar: config.calendar,
             published: published.map(|dump| dump.names),
             publish_interval: services.calendar.dump_interval(services.random.jitter()),

@@ -19,6 +19,9 @@ use crate::meters::Meters;
 use crate::names::gate::NameGate;
 use crate::services::clock::{Clock, Random};
 
+/// Peers are asked for at the first `alive` and at every third one after it, twice a week: most names on a list are known by then.
+const PEERS_EVERY: u32 = 3;
+
 /// The services of the path. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
 pub struct Services {
@@ -66,7 +69,7 @@ impl Services {
             calendar: config.calendar,
             slots,
             contact: config.contact.as_str().into(),
-            peers_every: config.peers_every,
+            peers_every: PEERS_EVERY,
             meters: Arc::default(),
         }
     }

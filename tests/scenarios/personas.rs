@@ -43,7 +43,7 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
     let pace = Pace::of(&options.engine);
     options.settings = vec![
         ("checks_max", pace.checks_max.to_string()),
-        ("opens_max", (pace.checks_max * 2).to_string()),
+        ("lab.opens_max", (pace.checks_max * 2).to_string()),
     ];
     options.interval_divisor = pace.interval_divisor;
     let world = World::start(options).await?;

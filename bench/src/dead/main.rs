@@ -245,6 +245,9 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Res
         ("allow_private", "true".to_owned()),
         ("reserved_suffixes", "true".to_owned()),
         ("pace_divisor", arguments.pace_divisor.to_string()),
+        ("checks_min", arguments.checks.to_string()),
+        ("opens_max", arguments.opens.to_string()),
+        ("starts_per_second", arguments.starts.to_string()),
     ];
     let mut command = Command::new(arguments.programs.join("fedicensus"));
     command.env("FEDICENSUS_CONFIG", write_lab_file(folder, lab)?);
@@ -253,9 +256,6 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Res
         ("FEDICENSUS_SEEDS", String::new()),
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_CHECKS_MAX", arguments.checks.to_string()),
-        ("FEDICENSUS_CHECKS_MIN", arguments.checks.to_string()),
-        ("FEDICENSUS_OPENS_MAX", arguments.opens.to_string()),
-        ("FEDICENSUS_STARTS_PER_SECOND", arguments.starts.to_string()),
         ("FEDICENSUS_DIALS_PER_SECOND", arguments.dials.to_string()),
         ("FEDICENSUS_DATA_DIR", at("data")),
         ("FEDICENSUS_PUBLIC_DIR", at("public")),
@@ -269,7 +269,7 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Res
     ]);
     if arguments.pace_divisor == 1 {
         // All of it is one block: what is left is the pace of all dials.
-        let spacings = ["GROUP", "ADDRESS", "PROVEN", "BLOCK"];
+        let spacings = ["GROUP", "ADDRESS"];
         command.envs(spacings.map(|of| (format!("FEDICENSUS_{of}_PACE_MS"), "0")));
     }
     Ok(command)

@@ -64,7 +64,7 @@ impl Stage {
         lab.makes(&path.join("lab/names")).await?;
         lab.makes(&path.join("lab/ca.pem")).await?;
         let role = |name| {
-            let mut command = fedicensus(&equipment, path, equipment.in_flight_max)?;
+            let mut command = fedicensus(&equipment, path, path, equipment.in_flight_max, &[])?;
             Role::start(name, command.arg(name), path)
         };
         let mut gateway = role("gateway")?;
@@ -102,9 +102,15 @@ impl Stage {
         })
     }
 
-    /// A command of `fedicensus` for a census in `home`, with so many checks at the same time.
-    pub fn fedicensus(&self, home: &Path, in_flight: usize) -> Result<Command> {
-        let mut command = fedicensus(&self.equipment, self.folder(), in_flight)?;
+    /// A command of `fedicensus` for a census in `home`, with so many checks at the same time at
+    /// most. `lab` holds further settings of the lab's table.
+    pub fn fedicensus(
+        &self,
+        home: &Path,
+        checks_max: usize,
+        lab: &[(&'static str, String)],
+    ) -> Result<Command> {
+        let mut command = fedicensus(&self.equipment, self.folder(), home, checks_max, lab)?;
         command.env("FEDICENSUS_DATA_DIR", home.join("data"));
         command.env("FEDICENSUS_PUBLIC_DIR", home.join("public"));
         Ok(command)
@@ -144,7 +150,14 @@ impl Stage {
 }
 
 /// A command of `fedicensus` with the settings of all roles. Paces are off: they would measure themselves.
-fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Result<Command> {
+/// Writes the settings file into `home`.
+fn fedicensus(
+    equipment: &Equipment,
+    folder: &Path,
+    home: &Path,
+    checks_max: usize,
+    further: &[(&'static str, String)],
+) -> Result<Command> {
     let at = |name: &str| folder.join(name).display().to_string();
     let engine = equipment.engine.display().to_string();
     let lab = [
@@ -154,20 +167,19 @@ fn fedicensus(equipment: &Equipment, folder: &Path, in_flight: usize) -> Result<
         ("reserved_suffixes", "true".to_owned()),
         ("pace_divisor", "1000000".to_owned()),
     ];
+    let lab = lab.iter().chain(further).map(|(key, value)| (key, value));
     let mut command = Command::new(equipment.programs.join("fedicensus"));
-    command.env("FEDICENSUS_CONFIG", write_lab_file(folder, lab)?);
+    command.env("FEDICENSUS_CONFIG", write_lab_file(home, lab)?);
     command.envs([
         ("FEDICENSUS_CONTACT", CONTACT.to_owned()),
         ("FEDICENSUS_SEEDS", String::new()),
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_INSTANCE", INSTANCE.to_owned()),
-        ("FEDICENSUS_CHECKS_MAX", in_flight.to_string()),
-        ("FEDICENSUS_CHECKS_MIN", in_flight.to_string()),
+        ("FEDICENSUS_CHECKS_MAX", checks_max.to_string()),
         ("FEDICENSUS_ENGINE_SOCKET", engine),
         ("FEDICENSUS_CHECKER_IMAGE", equipment.image.clone()),
         ("FEDICENSUS_RUN_DIR", at("run")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
-        ("FEDICENSUS_STARTS_PER_SECOND", "1000".to_owned()),
         // All of the lab lies below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
     ]);

@@ -197,15 +197,14 @@ async fn directly(arguments: &Arguments, living: u32, stage: &Stage) -> Result<O
 
 /// The daemon as it is by default, but for what the lab needs.
 fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
-    let mut command = stage.fedicensus(stage.folder(), usize::from(arguments.in_flight))?;
-    command
-        .arg("run")
-        .env_remove("FEDICENSUS_CHECKS_MIN")
-        .env_remove("FEDICENSUS_STARTS_PER_SECOND");
-    if let Some(least) = arguments.checks_min {
-        command.env("FEDICENSUS_CHECKS_MIN", least.to_string());
-    }
-    Role::start("run", &mut command, stage.folder())
+    let least = arguments.checks_min;
+    let lab: Vec<_> = least
+        .map(|least| ("checks_min", least.to_string()))
+        .into_iter()
+        .collect();
+    let checks_max = usize::from(arguments.in_flight);
+    let mut command = stage.fedicensus(stage.folder(), checks_max, &lab)?;
+    Role::start("run", command.arg("run"), stage.folder())
 }
 
 /// Points of plots, of one world.

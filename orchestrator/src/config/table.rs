@@ -39,27 +39,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "checks_max",
         "4",
-        "Containers at once at most, 1 to 64; the census finds by itself how many of them the machine bears (docs/operating.md). Four keep a two-core machine busy and responsive.",
-    ),
-    setting(
-        "checks_min",
-        "",
-        "Containers at once at least, however slow the engine is, 1 to `checks_max`; empty: two, so that one host that makes us wait does not stop all others.",
-    ),
-    setting(
-        "opens_max",
-        "",
-        "Hosts that answer and are checked or wait for it at once, `checks_max` to eight times that; empty: four times; in proportion fewer while fewer containers are allowed. A host that is still being resolved and dialled counts as much as those like it needed a container lately, a 32nd part at least and a living one wholly: dead hosts wait for time-outs and need none.",
-    ),
-    setting(
-        "starts_per_second",
-        "10",
-        "Hosts opened a second while any are due, 1 to 1000, where the load asks for no more: what a million living ones need. More are opened as more come due, and what is late is made up for within an hour.",
-    ),
-    setting(
-        "peers_every",
-        "3",
-        "Peers are asked for at the first `alive` and every so many after it, 1 to 1000.",
+        "Containers at once at most, 1 to 64. The census finds out how many of them the machine sustains ([operating](operating.md)): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container at once (run, gateway, launcher).",
     ),
     setting(
         "data_dir",
@@ -107,14 +87,9 @@ pub const SETTINGS: &[Setting] = &[
         "New names a day by one source, the registered domain of the servers that named them, 0 to 2147483647: the largest instances know some 30 000 names, most of them known.",
     ),
     setting(
-        "shared_suffix_limit",
-        "1000",
-        "New names a day below one suffix that some owner hands out, such as `github.io`, 0 to 2147483647: a fiftieth of all, so that whoever fills one leaves room for the others.",
-    ),
-    setting(
         "admissions_limit",
         "50000",
-        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces.",
+        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces. A fiftieth of them may be below one suffix that some owner hands out, such as `github.io`, so that whoever fills one leaves room for the others.",
     ),
     setting(
         "group_threshold",
@@ -179,12 +154,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "address_pace_ms",
         "10000",
-        "Least time between two checks at one address where no living instance was proven, in ms; the others have the pace of their block, since shared hosting holds thousands (gateway only).",
-    ),
-    setting(
-        "block_pace_ms",
-        "2000",
-        "Least time between two checks in one /24 or /64, in ms (gateway only).",
+        "Least time between two checks at one address where no living instance was proven, in ms; a fifth of it in one /24 or /64, and at an address where one was proven, because shared hosting holds thousands (gateway only).",
     ),
     setting(
         "dials_per_second",
@@ -246,6 +216,21 @@ pub const LAB_SETTINGS: &[Setting] = &[
         "lab.interval_divisor",
         "1",
         "All intervals are divided by it, 1 to 10000000, so that a week passes in minutes (run).",
+    ),
+    setting(
+        "lab.checks_min",
+        "",
+        "Containers at once at least, 1 to `checks_max`; empty: two (run).",
+    ),
+    setting(
+        "lab.opens_max",
+        "",
+        "Hosts that are checked or wait for a container at once, `checks_max` to eight times that; empty: four times (run, gateway).",
+    ),
+    setting(
+        "lab.starts_per_second",
+        "10",
+        "Hosts opened a second at least while any are due, 1 to 1000 (run).",
     ),
     setting(
         "lab.test_domain",

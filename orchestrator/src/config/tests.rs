@@ -1,3 +1,5 @@
+use admission::Limits;
+
 use super::*;
 
 fn config(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -53,7 +55,7 @@ fn the_ordinary_limits_are_those_of_the_settings_and_of_the_documents() {
         ),
         (
             "docs/admission.md",
-            format!("`shared_suffix_limit`, {shared_suffix} a day."),
+            format!("a fiftieth of the total, {shared_suffix} a day."),
         ),
         (
             "docs/admission.md",
@@ -194,18 +196,23 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let file = directory.path().join("fedicensus.toml");
     std::fs::write(
         &file,
-        "checks_max = 2\nopens_max = 20\nseeds = [\"a.example\", \"b.example\"]\n",
+        "checks_max = 2\nsource_limit = 20\nseeds = [\"a.example\", \"b.example\"]\n",
     )
     .unwrap();
     let flags = |key: &str| (key == "checks_max").then(|| "3".to_owned());
     let environment = |name: &str| {
-        (name == "FEDICENSUS_CHECKS_MAX" || name == "FEDICENSUS_OPENS_MAX").then(|| "20".to_owned())
+        (name == "FEDICENSUS_CHECKS_MAX" || name == "FEDICENSUS_SOURCE_LIMIT")
+            .then(|| "30".to_owned())
     };
     let values = Values::gather(flags, environment, Some(&file)).unwrap();
     let config = Config::new(&values).unwrap();
     assert_eq!(
-        (config.checks.most, config.opens_max, config.seeds.len()),
-        (3, 20, 2)
+        (
+            config.checks.most,
+            config.admission.limits.source.get(),
+            config.seeds.len()
+        ),
+        (3, 30, 2)
     );
 }
 

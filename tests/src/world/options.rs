@@ -81,7 +81,10 @@ pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
         .find_map(|(key, value)| (*key == "checks_max").then(|| value.clone()));
     let ordinary = [
         // As many at once as the world says: worlds beside each other make a machine that is busy by chance.
-        ("checks_min", checks_max.unwrap_or_else(|| "4".to_owned())),
+        (
+            "lab.checks_min",
+            checks_max.unwrap_or_else(|| "4".to_owned()),
+        ),
         ("contact", "https://lab.test/".to_owned()),
         ("seeds", options.seeds.join(",")),
         ("canaries", options.canaries.join(",")),
@@ -102,7 +105,7 @@ pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
         ("admissions_limit", "1000000".to_owned()),
         ("group_threshold", "1000000".to_owned()),
         // As for all other paces.
-        ("starts_per_second", "1000".to_owned()),
+        ("lab.starts_per_second", "1000".to_owned()),
         ("lab.pace_divisor", "1000000".to_owned()),
         ("lab.interval_divisor", options.interval_divisor.to_string()),
     ];
