@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
-use protocol::{Host, ListFormat};
+use protocol::Host;
 use site::facts::Intake;
 use thiserror::Error;
 
@@ -95,25 +95,14 @@ pub enum ConfigError {
         problem: String,
     },
     /// The list of public suffixes can't be used.
-    #[error("setting `suffix_list`: {0}")]
-    SuffixList(#[from] ListError),
-    /// The list of public suffixes that was read as a source can't be used.
     #[error(
-        "{error}. It was read as a source: put the former one ({}.old) in its place, or move it away and go by the one built in", path.display()
+        "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
     )]
-    SuffixListRead {
+    SuffixList {
         /// Its file.
         path: PathBuf,
-        /// What is the matter.
+        /// What is wrong with it.
         error: ListError,
-    },
-    /// Two lists of public suffixes are to be in force.
-    #[error(
-        "setting `suffix_list` names a file, and source `{source_name}` is a list of public suffixes too: leave one of them out"
-    )]
-    TwoSuffixLists {
-        /// What the operator calls it.
-        source_name: lists::SourceName,
     },
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
@@ -273,10 +262,7 @@ impl Config {
         };
         let sockets = Sockets::new(values)?;
         let data_dir = values.parse("data_dir", path)?;
-        let suffix_list = SuffixPlace {
-            set: values.parse("suffix_list", path_or_none)?,
-            read: data_dir.join(lists::suffix_list::FILE_NAME),
-        };
+        let suffix_list = SuffixPlace(data_dir.join(lists::suffix_list::FILE_NAME));
         let checks = derived::checks(values)?;
         let opens_max = derived::opens_max(values)?;
         Ok(Self {
@@ -325,34 +311,16 @@ impl Config {
     /// # Errors
     /// When that file is no suffix list.
     pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
-        let place = &self.suffix_list;
-        place.list().map_err(|error| match place.set {
-            Some(_) => error.into(),
-            None => ConfigError::SuffixListRead {
-                path: place.read.clone(),
-                error,
-            },
-        })
+        self.suffix_list.list()
     }
 
     /// The public lists that are read. Reads their file, if one is set.
     ///
     /// # Errors
-    /// When the file can't be read, an entry is wrong, or there would be two lists of public suffixes.
+    /// When the file can't be read or an entry is wrong.
     pub fn sources(&self) -> Result<Vec<Source>, ConfigError> {
-        let Some(path) = &self.sources else {
-            return Ok(Vec::new());
-        };
-        let sources = lists::file::read(path)?;
-        let suffixes = sources
-            .iter()
-            .find(|source| source.format == ListFormat::Suffixes);
-        match suffixes.filter(|_| self.suffix_list.set.is_some()) {
-            None => Ok(sources),
-            Some(source) => Err(ConfigError::TwoSuffixLists {
-                source_name: source.name.clone(),
-            }),
-        }
+        let path = self.sources.as_deref();
+        Ok(path.map(lists::file::read).transpose()?.unwrap_or_default())
     }
 
     /// Refuses to go on without a contact outside the lab.

@@ -86,10 +86,16 @@ fn each_cause_is_told_once() {
             "/nonexistent can't be read (`fedicensus token key --new` makes a key): {missing}"
         ),
     );
+    let data = tempfile::tempdir().unwrap();
+    let list = data.path().join("public_suffix_list.dat");
+    std::fs::create_dir(&list).unwrap();
+    let (data, list) = (data.path().display().to_string(), list.display());
     says(
-        &["admission", "name", "a.com", "--suffix-list", "/"],
+        &["admission", "name", "a.com", "--data-dir", &data],
         2,
-        "setting `suffix_list`: public suffix list /: is not a regular file; name a file",
+        &format!(
+            "public suffix list {list}: is not a regular file; name a file. Replace it (before the last update it was {list}.old), or remove it to use the built-in list"
+        ),
     );
     says(
         &["admission", "name", "a\\b\u{ad}.com"],

@@ -83,12 +83,9 @@ fn listed(world: &World) -> anyhow::Result<Vec<String>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_below_a_suffix_that_is_lost_and_found_leave_the_list_and_return()
 -> anyhow::Result<()> {
-    let files = tempfile::tempdir()?;
-    let list = files.path().join("suffixes");
+    let mut world = World::prepare(Options::new(&[])).await?;
+    let list = world.path("data/public_suffix_list.dat");
     write_list(&list, None)?;
-    let mut options = Options::new(&[]);
-    options.settings = vec![("suffix_list", list.display().to_string())];
-    let mut world = World::prepare(options).await?;
     find_alive(&world).await?;
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         world.begin(role).await?;

@@ -221,7 +221,7 @@ async fn take_suffixes(
     place: &SuffixPlace,
     services: &Services,
 ) -> Result<Memory, Later> {
-    let path = place.read.clone();
+    let path = place.0.clone();
     let judged = tokio::task::spawn_blocking(move || {
         let in_force = suffix_list::in_force(&path)?;
         Ok(suffix_list::judge(text, in_force.as_deref(), &path))
@@ -235,7 +235,7 @@ async fn take_suffixes(
     let count = u64::try_from(rules.icann.saturating_add(rules.private)).unwrap_or(u64::MAX);
     let (after, decision) = before.after_reading(count, services.now());
     if decision == Decision::Take {
-        let path = place.read.clone();
+        let path = place.0.clone();
         let put = tokio::task::spawn_blocking(move || accepted.put(&path));
         put.await.map_err(Later::fault)?.map_err(Later::fault)?;
         services.gate.reload().await.map_err(Later::fault)?;

@@ -48,28 +48,26 @@ pub struct Files {
     pub test_domain: TestDomain,
 }
 
-/// Where the census's own list of public suffixes is: in the operator's file, else in the one that was read as a source, else built in.
+/// The file that replaces the built-in list of public suffixes if it exists. An operator puts it there, or a source that is read.
 #[derive(Debug, Clone, Default)]
-pub struct SuffixPlace {
-    /// The operator's file; what he names there nothing replaces.
-    pub set: Option<PathBuf>,
-    /// Where a list goes that was read as a source. It need not be there.
-    pub read: PathBuf,
-}
+pub struct SuffixPlace(pub PathBuf);
 
 impl SuffixPlace {
-    /// The list's file; none: the one built in. Blocks.
+    /// The list's file; `None` if the built-in list is in force. Blocks.
     pub fn path(&self) -> Option<&Path> {
-        let read = Some(&*self.read).filter(|path| path.exists());
-        self.set.as_deref().or(read)
+        Some(self.0.as_path()).filter(|path| path.exists())
     }
 
     /// The list itself. Blocks.
     ///
     /// # Errors
     /// When its file can't be read, is too big, or is not the whole list.
-    pub fn list(&self) -> Result<Suffixes, ListError> {
-        self.path().map_or(Ok(Suffixes::compiled()), whole_list)
+    pub fn list(&self) -> Result<Suffixes, ConfigError> {
+        let list = self.path().map_or(Ok(Suffixes::compiled()), whole_list);
+        list.map_err(|error| ConfigError::SuffixList {
+            path: self.0.clone(),
+            error,
+        })
     }
 }
 
@@ -107,7 +105,7 @@ impl Files {
     ///
     /// # Errors
     /// When that is none.
-    pub fn names(&self) -> Result<Names, ListError> {
+    pub fn names(&self) -> Result<Names, ConfigError> {
         Ok(Names {
             suffixes: self.suffix_list.list()?,
             reserved: self.reserved,
@@ -154,9 +152,7 @@ impl Files {
             (None, Reserved::Refuse) => built_in(DEFAULT_RULES)?,
             (None, Reserved::AllowInLab) => built_in(LAB_RULES)?,
         };
-        with_suffixes(rules, None, self.test_domain, || {
-            Ok(self.suffix_list.list()?)
-        })
+        with_suffixes(rules, None, self.test_domain, || self.suffix_list.list())
     }
 }
 
