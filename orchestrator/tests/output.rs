@@ -35,6 +35,21 @@ fn says(arguments: &[&str], code: i32, expect: &str) {
 }
 
 #[test]
+fn a_list_of_suffixes_that_cannot_be_used_is_named_with_its_remedy() {
+    let data = tempfile::tempdir().unwrap();
+    let list = data.path().join("public_suffix_list.dat");
+    std::fs::create_dir(&list).unwrap();
+    let (data, list) = (data.path().display().to_string(), list.display());
+    says(
+        &["admission", "name", "a.com", "--data-dir", &data],
+        2,
+        &format!(
+            "public suffix list {list}: is not a regular file; name a file. Replace it (before the last update it was {list}.old), or remove it to use the built-in list"
+        ),
+    );
+}
+
+#[test]
 fn each_cause_is_told_once() {
     let missing = "No such file or directory (os error 2)";
     let token = |value: &str, expect: &str| {
@@ -84,17 +99,6 @@ fn each_cause_is_told_once() {
         1,
         &format!(
             "/nonexistent can't be read (`fedicensus token key --new` makes a key): {missing}"
-        ),
-    );
-    let data = tempfile::tempdir().unwrap();
-    let list = data.path().join("public_suffix_list.dat");
-    std::fs::create_dir(&list).unwrap();
-    let (data, list) = (data.path().display().to_string(), list.display());
-    says(
-        &["admission", "name", "a.com", "--data-dir", &data],
-        2,
-        &format!(
-            "public suffix list {list}: is not a regular file; name a file. Replace it (before the last update it was {list}.old), or remove it to use the built-in list"
         ),
     );
     says(

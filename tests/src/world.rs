@@ -25,7 +25,9 @@ use crate::disks::Disk;
 use crate::engine_api::{EngineApi, Listed};
 use crate::{PATIENCE, patient};
 
-pub use options::{Engine, Options, checker_image};
+pub use options::{
+    EGRESS, Engine, GATEWAY_SOCKET, LAUNCHER_SOCKET, Options, RUN_FOLDERS, checker_image,
+};
 use settings::Settings;
 pub use settings::write_lab_file;
 pub use usage::Usage;
@@ -40,23 +42,6 @@ const LOG_LINES_SHOWN: usize = 15;
 /// minutes in all, ten times as long as a call to it may take.
 const LOOKS_MAX: u32 = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
-
-/// The gateway's socket, in a world's directory.
-pub const GATEWAY_SOCKET: &str = "run/gateway/gateway.sock";
-/// The launcher's socket.
-pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
-/// The directory with a folder for each check.
-pub const EGRESS: &str = "run/egress";
-
-/// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 6] = [
-    "run/gateway",
-    "run/launcher",
-    "run/texts",
-    "run/intake",
-    "run/metrics",
-    EGRESS,
-];
 
 /// A part that runs in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

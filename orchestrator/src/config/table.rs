@@ -39,7 +39,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "checks_max",
         "4",
-        "Containers at once at most, 1 to 64. The census finds out how many of them the machine sustains ([operating](operating.md)): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container at once (run, gateway, launcher).",
+        "Containers at once at most, 1 to 64. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container at once (run, gateway, launcher).",
     ),
     setting(
         "data_dir",
@@ -99,7 +99,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "optional_sockets",
         "",
-        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves [Prometheus](metrics.md). Each does nothing else; empty: none (run, gateway).",
+        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Each does nothing else; empty: none (run, gateway).",
     ),
     setting(
         "egress_volume",

@@ -1,8 +1,25 @@
-//! How a world is made, and the settings that come of it.
+//! How a world is made: its directories, and the settings that follow.
 
 use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
+
+/// The gateway's socket, in a world's directory.
+pub const GATEWAY_SOCKET: &str = "run/gateway/gateway.sock";
+/// The launcher's socket.
+pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
+/// The directory with a folder for each check.
+pub const EGRESS: &str = "run/egress";
+
+/// The folders that deployments mount as volumes.
+pub const RUN_FOLDERS: [&str; 6] = [
+    "run/gateway",
+    "run/launcher",
+    "run/texts",
+    "run/intake",
+    "run/metrics",
+    EGRESS,
+];
 
 /// The image that real engines run, and that stand-ins are laid over: `FEDICENSUS_LAB_CHECKER`'s,
 /// or the one that a census would run.
