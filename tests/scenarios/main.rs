@@ -1,7 +1,7 @@
 //! Stories of the whole census in the lab, one module a subject.
 //!
 //! They need no engine: checks are plain processes, unless `FEDICENSUS_LAB_ENGINE` names an engine's socket. What only containers promise
-//! stands in `containers`, which runs when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
+//! stands in `confinement::containers`, which runs when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -11,25 +11,12 @@
 )]
 #![allow(clippy::too_many_lines, reason = "a story is told in one piece")]
 
-mod admission;
-mod adversary;
 mod commands;
-mod containers;
-mod crashes;
-mod files;
-mod firewall;
-mod groups;
-mod kills;
+mod confinement;
+mod failures;
 mod metrics;
-mod optout;
-mod outages;
-mod own_outages;
-mod pace;
-mod parked;
+mod names;
+mod owners;
 mod personas;
-mod proofs;
-mod site;
-mod sources;
-mod stories_in_time;
-mod time_passes;
-mod visitors;
+mod published;
+mod time;

@@ -35,7 +35,7 @@ const ANSWERS: [(&str, &str); 4] = [
 pub(crate) fn fetch_axe(root: &Path) -> anyhow::Result<Outcome> {
     let place = target_folder(root).join(AXE);
     std::fs::create_dir_all(place.parent().context("a file in a folder")?)?;
-    let script = root.join("tests/scenarios/site/fetch_axe.py");
+    let script = root.join("tests/scenarios/published/site/fetch_axe.py");
     passes(Command::new("python3").arg(script).arg(place))?;
     Ok(Outcome::Passed)
 }
@@ -50,7 +50,7 @@ pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(&pictures)?;
     let found = output(
         Command::new("node")
-            .arg(root.join("tests/scenarios/site/browser.mjs"))
+            .arg(root.join("tests/scenarios/published/site/browser.mjs"))
             .args(["chromium", &format!("http://127.0.0.1:{port}")])
             .args([&profile, &pictures, &target.join(AXE)])
             .arg("pages")

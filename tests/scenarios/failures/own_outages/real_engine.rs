@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::containers::engine;
+use crate::confinement::containers::engine;
 use tests::{EngineApi, unhurried};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};

@@ -12,7 +12,7 @@ use store::Stored;
 use tests::{Engine, EngineApi, Found, Options, Role, Table, Usage, World, patient, unhurried};
 
 use super::standin::{Image, Program};
-use crate::containers::engine;
+use crate::confinement::containers::engine;
 
 const SOON: Duration = tests::PATIENCE;
 
@@ -78,7 +78,7 @@ const CPU_A_CHECK_MAX: Duration = Duration::from_millis(500);
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// The attackers, as data.
-const ROWS: &str = include_str!("../../fixtures/adversary/wire.toml");
+const ROWS: &str = include_str!("../../../fixtures/adversary/wire.toml");
 
 /// An attacker.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use anyhow::Context;
 use tests::{EngineApi, Found, Table};
 
 /// The table of expectations; its own head says how it is read.
-const EXPECTED: &str = include_str!("../../fixtures/adversary/expected.toml");
+const EXPECTED: &str = include_str!("../../../fixtures/adversary/expected.toml");
 
 /// What an attacker's line says.
 #[derive(Debug, Clone)]

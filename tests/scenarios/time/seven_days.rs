@@ -8,7 +8,7 @@ use lab::crowd::Crowd;
 use store::Stored;
 use tests::{Options, Role, World};
 
-use crate::time_passes::{CROWD, check_until, pass, pass_meanwhile, stored};
+use crate::time::passing::{CROWD, check_until, pass, pass_meanwhile, stored};
 
 /// A real day, so that none passes during a story.
 const CALENDAR: Calendar = Calendar::REAL;

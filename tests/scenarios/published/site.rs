@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tests::{Need, Options, PATIENCE, Role, Web, World};
 
-use crate::time_passes::{CROWD, check_until, pass, stored};
+use crate::time::passing::{CROWD, check_until, pass, stored};
 
 /// Lives, and opts out later.
 const LEAVER: &str = "pleroma.lab.test";
@@ -111,7 +111,7 @@ fn programs() -> Option<()> {
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("scenarios/site")
+        .join("scenarios/published/site")
         .join(name)
 }
 
@@ -122,7 +122,7 @@ fn axe() -> Option<PathBuf> {
         return Some(file);
     }
     let why = format!(
-        "no accessibility checker: python3 tests/scenarios/site/fetch_axe.py {}",
+        "no accessibility checker: python3 tests/scenarios/published/site/fetch_axe.py {}",
         file.display()
     );
     tests::skip(Need::Programs, &why);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::containers::containers_of;
+use crate::confinement::containers::containers_of;
 use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, World, unhurried};
 

@@ -13,7 +13,7 @@ use tests::{Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use crate::adversary::fit;
+use crate::confinement::adversary::fit;
 
 const SOON: Duration = tests::PATIENCE;
 

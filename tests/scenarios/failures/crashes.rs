@@ -18,7 +18,7 @@ use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, Row, World};
 use tokio::time::Instant;
 
-use crate::containers::containers_of;
+use crate::confinement::containers::containers_of;
 use chance::Chance;
 use list::Visitor;
 use shown::{Shown, is_kept};

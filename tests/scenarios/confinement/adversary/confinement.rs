@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::expected::{Attempt, Attempts, compare, read};
 use super::standin::Image;
 use super::targets::Targets;
-use crate::containers::engine;
+use crate::confinement::containers::engine;
 
 const SOON: Duration = tests::PATIENCE;
 

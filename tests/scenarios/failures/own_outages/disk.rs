@@ -50,7 +50,7 @@ async fn fill_until(world: &World, directory: &Path, says: &str) -> anyhow::Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
-    if !may_mount("own_outages::disk::a_full_disk_below_the_database_wrongs_nobody")? {
+    if !may_mount("failures::own_outages::disk::a_full_disk_below_the_database_wrongs_nobody")? {
         return Ok(());
     }
     let mut world = living(with_a_disk("data", DISK_KIB)).await?;
@@ -96,7 +96,7 @@ async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyh
     /// Room for the 32 KiB that SQLite's readers share, and not for a database as well.
     const BYTES_LEFT: u64 = 48 * 1024;
     if !may_mount(
-        "own_outages::disk::a_copy_without_room_says_how_much_it_takes_and_leaves_nothing",
+        "failures::own_outages::disk::a_copy_without_room_says_how_much_it_takes_and_leaves_nothing",
     )? {
         return Ok(());
     }
@@ -148,7 +148,9 @@ async fn ends_and_says(world: &mut World, says: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Result<()> {
-    if !may_mount("own_outages::disk::a_full_disk_below_the_list_leaves_the_old_list_whole")? {
+    if !may_mount(
+        "failures::own_outages::disk::a_full_disk_below_the_list_leaves_the_old_list_whole",
+    )? {
         return Ok(());
     }
     let world = living(with_a_disk("public", DISK_KIB)).await?;
@@ -165,7 +167,7 @@ async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Resul
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
-    if !may_mount("own_outages::disk::a_full_disk_below_the_egress_wrongs_nobody")? {
+    if !may_mount("failures::own_outages::disk::a_full_disk_below_the_egress_wrongs_nobody")? {
         return Ok(());
     }
     let world = living(with_a_disk(EGRESS, 1024)).await?;
@@ -189,8 +191,9 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_read_only_at_start_is_said_and_harms_nobody() -> anyhow::Result<()> {
-    if !may_mount("own_outages::disk::a_disk_that_is_read_only_at_start_is_said_and_harms_nobody")?
-    {
+    if !may_mount(
+        "failures::own_outages::disk::a_disk_that_is_read_only_at_start_is_said_and_harms_nobody",
+    )? {
         return Ok(());
     }
     let mut world = living(with_a_disk("data", DISK_KIB)).await?;

@@ -17,7 +17,7 @@ use report::list::{Outcome, Unread};
 use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};
 use tests::{Options, Role, World};
 
-use crate::adversary::fit;
+use crate::confinement::adversary::fit;
 
 const PEERS: &str = "/api/v1/instance/peers";
 

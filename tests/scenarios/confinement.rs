@@ -1,0 +1,6 @@
+//! A checker, or a gateway, that was taken over gets nowhere: containers, and the firewall behind the gateway.
+
+pub(crate) mod adversary;
+pub(crate) mod containers;
+
+mod firewall;
