@@ -50,17 +50,17 @@ const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
 /// Stories that a container adds nothing to: they were told over processes in the step before, or need a short week that an engine has no time for.
 /// Personas are checked in containers by the lab's step.
 const TOLD_WITHOUT_CONTAINERS: [&str; 11] = [
-    "firewall::",
-    "outages::hostile::",
-    "outages::names::",
-    "outages::network::",
-    "outages::tls::",
-    "own_outages::clock::",
-    "own_outages::disk::",
-    "own_outages::engine::",
-    "pace::",
+    "confinement::firewall::",
+    "failures::outages::hostile::",
+    "failures::outages::names::",
+    "failures::outages::network::",
+    "failures::outages::tls::",
+    "failures::own_outages::clock::",
+    "failures::own_outages::disk::",
+    "failures::own_outages::engine::",
+    "time::pace::",
     "personas::",
-    "stories_in_time::",
+    "time::seven_days::",
 ];
 
 /// Stories over processes wait most of the time: for a pace, a time-out, the end of an outage.
