@@ -165,15 +165,3 @@ fn complaints(world: &World, part: Role) -> Vec<String> {
         .map(str::to_owned)
         .collect()
 }
-
-/// Whether this is the run of the test in which it may mount disks. Says so when none can be mounted, and fails when one must.
-fn may_mount(test: &str) -> anyhow::Result<bool> {
-    let place = tests::disks::inside(test)?;
-    if place == tests::disks::Place::Impossible {
-        tests::skip(
-            Need::Privileges,
-            "no disk can be mounted here; that takes root and `unshare`",
-        );
-    }
-    Ok(place == tests::disks::Place::Inside)
-}

@@ -50,7 +50,7 @@ async fn fill_until(world: &World, directory: &Path, says: &str) -> anyhow::Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
-    if !may_mount("failures::own_outages::disk::a_full_disk_below_the_database_wrongs_nobody")? {
+    if !may_mount("a_full_disk_below_the_database_wrongs_nobody")? {
         return Ok(());
     }
     let mut world = living(with_a_disk("data", DISK_KIB)).await?;
@@ -95,9 +95,7 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
 async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyhow::Result<()> {
     /// Room for the 32 KiB that SQLite's readers share, and not for a database as well.
     const BYTES_LEFT: u64 = 48 * 1024;
-    if !may_mount(
-        "failures::own_outages::disk::a_copy_without_room_says_how_much_it_takes_and_leaves_nothing",
-    )? {
+    if !may_mount("a_copy_without_room_says_how_much_it_takes_and_leaves_nothing")? {
         return Ok(());
     }
     let world = World::prepare(with_a_disk("data", DISK_KIB)).await?;
@@ -148,9 +146,7 @@ async fn ends_and_says(world: &mut World, says: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Result<()> {
-    if !may_mount(
-        "failures::own_outages::disk::a_full_disk_below_the_list_leaves_the_old_list_whole",
-    )? {
+    if !may_mount("a_full_disk_below_the_list_leaves_the_old_list_whole")? {
         return Ok(());
     }
     let world = living(with_a_disk("public", DISK_KIB)).await?;
@@ -167,7 +163,7 @@ async fn a_full_disk_below_the_list_leaves_the_old_list_whole() -> anyhow::Resul
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
-    if !may_mount("failures::own_outages::disk::a_full_disk_below_the_egress_wrongs_nobody")? {
+    if !may_mount("a_full_disk_below_the_egress_wrongs_nobody")? {
         return Ok(());
     }
     let world = living(with_a_disk(EGRESS, 1024)).await?;
@@ -191,9 +187,7 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_read_only_at_start_is_said_and_harms_nobody() -> anyhow::Result<()> {
-    if !may_mount(
-        "failures::own_outages::disk::a_disk_that_is_read_only_at_start_is_said_and_harms_nobody",
-    )? {
+    if !may_mount("a_disk_that_is_read_only_at_start_is_said_and_harms_nobody")? {
         return Ok(());
     }
     let mut world = living(with_a_disk("data", DISK_KIB)).await?;
@@ -277,4 +271,19 @@ async fn a_database_that_is_moved_away_loses_nothing() -> anyhow::Result<()> {
     }
     world.begin(Role::Run).await?;
     all_live(&world).await
+}
+
+/// Whether this is the run of this module's test `name` in which it may mount disks. Prints why if none can be
+/// mounted, and fails if one must be.
+fn may_mount(name: &str) -> anyhow::Result<bool> {
+    // The test program names a test by its path without the crate.
+    let (_, module) = module_path!().split_once("::").context("a module's path")?;
+    let place = tests::disks::inside(&format!("{module}::{name}"))?;
+    if place == tests::disks::Place::Impossible {
+        tests::skip(
+            Need::Privileges,
+            "no disk can be mounted here; that takes root and `unshare`",
+        );
+    }
+    Ok(place == tests::disks::Place::Inside)
 }
