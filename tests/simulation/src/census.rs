@@ -29,11 +29,11 @@ use crate::course::Check;
 use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::measure::Measure;
-use crate::names::Name;
-use crate::network::Network;
 use crate::run::{Failure, Plan, Sabotage};
 use crate::stage::Stage;
-use crate::truth::{CANARIES, Truth};
+use crate::world::names::Name;
+use crate::world::network::Network;
+use crate::world::truth::{CANARIES, Truth};
 
 use writes::Commit;
 

@@ -12,8 +12,8 @@ use protocol::{DeadReason, Host, Private};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::event::SlotDemand;
 
-use crate::names::Name;
-use crate::truth::{How, Now, Truth};
+use crate::world::names::Name;
+use crate::world::truth::{How, Now, Truth};
 
 /// How long a look-up takes: all moments of the simulation are whole seconds.
 pub(crate) const LOOK_UP: Duration = Duration::from_secs(1);

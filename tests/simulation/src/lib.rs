@@ -10,16 +10,11 @@
 pub mod run;
 pub mod world;
 
-mod engine;
-mod names;
-mod network;
-mod truth;
-
 mod census;
 mod course;
+mod engine;
 mod stage;
 
 pub mod guard;
 pub mod measure;
-pub mod plots;
 pub mod report;

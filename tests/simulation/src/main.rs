@@ -69,7 +69,7 @@ fn main() -> anyhow::Result<()> {
     let report = run(&plan)?;
     write!(out, "{}", report.table())?;
     if let Some(folder) = arguments.out {
-        simulation::plots::write(&report, &folder)?;
+        simulation::report::plots::write(&report, &folder)?;
     }
     Ok(())
 }

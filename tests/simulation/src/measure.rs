@@ -7,7 +7,7 @@ use std::time::Duration;
 use census::state::{Record, StateName};
 use census::time::Timestamp;
 
-use crate::truth::{CANARIES, Now, Truth};
+use crate::world::truth::{CANARIES, Now, Truth};
 
 /// Within this each living host should be seen.
 pub const DAY: Duration = Duration::from_secs(29 * 3600);
@@ -301,8 +301,8 @@ mod tests {
     use census::state::State;
 
     use super::*;
-    use crate::names::Name;
     use crate::world::World;
+    use crate::world::names::Name;
 
     const START: Timestamp = Timestamp(1_800_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);

@@ -3,6 +3,8 @@
 //! In: what was measured. Out: Markdown. Refused: nothing. What the world and the rules made of it is the same for the same seed; what it cost this
 //! machine stands apart.
 
+pub mod plots;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -23,8 +23,8 @@ use tempfile::TempDir;
 
 use crate::guard::GROUP_THRESHOLD;
 use crate::measure::Measure;
-use crate::names::Name;
-use crate::truth::{Now, Truth};
+use crate::world::names::Name;
+use crate::world::truth::{Now, Truth};
 
 /// Records taken over at once: some megabytes.
 const ADOPTED_AT_ONCE: usize = 5000;

@@ -11,8 +11,8 @@ use store::StoreError;
 
 use super::Census;
 use super::writes::Commit;
-use crate::network::Shows;
 use crate::run::{Failure, Sabotage};
+use crate::world::network::Shows;
 
 impl Census {
     pub(super) async fn carry_out(

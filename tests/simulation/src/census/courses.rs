@@ -13,10 +13,10 @@ use scheduler::slots::SLOT_WAIT_MAX;
 
 use super::{Census, SECOND};
 use crate::course::{self, ANSWER_SECONDS_MAX, Check, Course, Found, LOOK_UP, TIME_OUT};
-use crate::names::Name;
-use crate::network::Shows;
 use crate::run::{Failure, Sabotage};
-use crate::truth::{How, Now};
+use crate::world::names::Name;
+use crate::world::network::Shows;
+use crate::world::truth::{How, Now};
 
 /// Names that a list of peers has of new ones: a new host is named by many, and one list that has
 /// it is enough.

@@ -8,8 +8,8 @@ use scheduler::Event;
 
 use super::Census;
 use crate::measure::OnList;
-use crate::names::{FARM, Name};
 use crate::run::{Failure, Sabotage};
+use crate::world::names::{FARM, Name};
 
 /// Hosts looked for in the store at each list, at random: whether they are still there.
 const LOOKED_FOR: u32 = 20;

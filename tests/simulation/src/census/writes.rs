@@ -11,8 +11,8 @@ use scheduler::command::Release;
 use scheduler::event::WriteOutcome;
 
 use super::Census;
-use crate::names::Name;
 use crate::run::{Failure, Sabotage};
+use crate::world::names::Name;
 
 /// Writes that are given to the store at once, so that they share a transaction: fewer than wait
 /// for it at most, so that their order is this one's.
