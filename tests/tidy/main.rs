@@ -13,10 +13,9 @@
 mod clock;
 mod deployment;
 mod documents;
-mod engine;
 mod images;
 mod imports;
 mod metrics;
-mod packages;
+mod scripts;
 mod text;
 mod tree;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 
-use crate::engine::on_this_machine;
+use super::engine::on_this_machine;
 use crate::tree::{none, read, root};
 
 /// What the script itself runs, and these tests don't replace.
