@@ -29,7 +29,7 @@ use crate::course::Check;
 use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::measure::Measure;
-use crate::run::{Failure, Plan, Sabotage};
+use crate::plan::{Failure, Plan, Sabotage};
 use crate::stage::Stage;
 use crate::world::names::Name;
 use crate::world::network::Network;

@@ -7,6 +7,7 @@
 //! up are the engine, the gateway, the clock and the world; a small shell in place of the daemon's
 //! carries the scheduler's commands out over them.
 
+pub mod plan;
 pub mod run;
 pub mod world;
 

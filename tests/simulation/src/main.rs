@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use clap::Parser;
 use rand::Rng as _;
 use simulation::measure::Sample;
-use simulation::run::{Plan, run};
+use simulation::plan::Plan;
+use simulation::run::run;
 use simulation::world::{WORLDS, World};
 
 /// Hosts at most: names and addresses of the made-up world have numbers below this.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::measure::{Counts, DAY, Sample};
-use crate::run::Plan;
+use crate::plan::Plan;
 
 /// All that is known of a run.
 #[derive(Debug, Clone)]

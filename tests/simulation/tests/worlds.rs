@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use simulation::guard::Rule;
 use simulation::measure::Sample;
+use simulation::plan::{Failure, Plan, Sabotage};
 use simulation::report::Report;
-use simulation::run::{Failure, Plan, Sabotage, run};
+use simulation::run::run;
 use simulation::world::{Life, World};
 
 /// One that keeps a test's promise also when nobody is there to draw another.

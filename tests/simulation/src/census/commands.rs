@@ -11,7 +11,7 @@ use store::StoreError;
 
 use super::Census;
 use super::writes::Commit;
-use crate::run::{Failure, Sabotage};
+use crate::plan::{Failure, Sabotage};
 use crate::world::network::Shows;
 
 impl Census {

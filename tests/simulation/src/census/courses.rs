@@ -13,7 +13,7 @@ use scheduler::slots::SLOT_WAIT_MAX;
 
 use super::{Census, SECOND};
 use crate::course::{self, ANSWER_SECONDS_MAX, Check, Course, Found, LOOK_UP, TIME_OUT};
-use crate::run::{Failure, Sabotage};
+use crate::plan::{Failure, Sabotage};
 use crate::world::names::Name;
 use crate::world::network::Shows;
 use crate::world::truth::{How, Now};

@@ -8,7 +8,7 @@ use scheduler::Event;
 
 use super::Census;
 use crate::measure::OnList;
-use crate::run::{Failure, Sabotage};
+use crate::plan::{Failure, Sabotage};
 use crate::world::names::{FARM, Name};
 
 /// Hosts looked for in the store at each list, at random: whether they are still there.

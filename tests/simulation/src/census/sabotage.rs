@@ -8,7 +8,7 @@ use census::time::Timestamp;
 use store::{Decided, Taken};
 
 use super::Census;
-use crate::run::{Failure, Sabotage};
+use crate::plan::{Failure, Sabotage};
 use crate::world::names::{FARM, Name};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -11,7 +11,7 @@ use scheduler::command::Release;
 use scheduler::event::WriteOutcome;
 
 use super::Census;
-use crate::run::{Failure, Sabotage};
+use crate::plan::{Failure, Sabotage};
 use crate::world::names::Name;
 
 /// Writes that are given to the store at once, so that they share a transaction: fewer than wait
