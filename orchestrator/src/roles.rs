@@ -47,7 +47,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let handler = Handler::with_daemon(&services, orders, live.clone());
     let intake = intake_server(config, &store, &services, &handler)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
-    let waiting = gate::keep(services.clone(), shutdown.clone());
+    let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
     let wildcards = groups::wildcards::keep(services.clone(), shutdown.clone());
     let lists = lists::keep::keep(

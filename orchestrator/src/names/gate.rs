@@ -10,7 +10,8 @@
 //! list that names whom we know takes no lock, no transaction and no look-up, but for the one name in 64 that is looked up all the same.
 
 mod batch;
-mod retry;
+mod book;
+pub mod retry;
 mod shown;
 mod submitted;
 
@@ -19,7 +20,7 @@ pub(crate) mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use admission::counters::{Row, RowError};
+use admission::counters::RowError;
 use admission::gate::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
 use census::state::Record;
@@ -30,17 +31,11 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::batch::Asking;
+use self::book::{BATCH_MAX, Book, LONG_BATCH_MAX};
 use crate::names::policy::{Files, TermsError};
 
-pub use self::retry::keep;
 pub use self::shown::{Shown, TEST_DOMAIN_WARNING};
 pub use self::submitted::Submitted;
-
-/// Names decided on at once, which is one transaction at most: the more they are, the longer a verdict that comes meanwhile waits.
-const BATCH_MAX: usize = 500;
-
-/// The same of a long list, whose neighbours share pages: each name writes less, the more they are. `bench/RESULTS.md` has the figures.
-const LONG_BATCH_MAX: usize = 2000;
 
 /// A list of so many names is long: from there on it gains a quarter.
 const LONG_LIST_MIN: usize = 20_000;
@@ -84,19 +79,6 @@ struct Shared {
     shown: Mutex<Shown>,
     /// Somebody changed what is in force.
     reloaded: Notify,
-}
-
-/// What is counted and who waits: as on disk, but for what is marked as unwritten.
-#[derive(Debug)]
-struct Book {
-    counters: Counters,
-    waiting: Waiting,
-    /// Counters that were given back since they were written.
-    unwritten: Vec<Row>,
-    /// Names refused in this window.
-    refused: u64,
-    /// Names passed over in this window: they were not recognised, and there was neither room nor a place to wait.
-    passed_over: u64,
 }
 
 impl NameGate {
@@ -346,11 +328,6 @@ pub fn tell_reload(outcome: &Result<String, String>) {
         Ok(in_force) => tracing::info!(in_force, "admission rules read again"),
         Err(error) => tracing::error!(error, "admission rules can't be in force"),
     }
-}
-
-/// Seconds since 1970, for counters.
-fn seconds(now: Timestamp) -> u64 {
-    u64::try_from(now.0.div_euclid(1000)).unwrap_or(0)
 }
 
 /// Each name once, in the order of names: those of a transaction share pages of the index, so each writes less (`bench/RESULTS.md`).

@@ -14,7 +14,7 @@ use admission::{
 use census::time::Timestamp;
 use store::{Admission, Candidate, StoreError, Writer};
 
-use super::{Book, LONG_BATCH_MAX, seconds};
+use super::book::{Book, LONG_BATCH_MAX, seconds};
 
 /// Changes among those who wait that one transaction writes: each of a batch's names may take another's place, and as many may be too old.
 const CHANGES_MAX: usize = 4 * LONG_BATCH_MAX;

@@ -13,7 +13,9 @@ use store::{Candidate, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::{Asking, BATCH_MAX, NameGate, seconds};
+use super::NameGate;
+use super::batch::Asking;
+use super::book::{BATCH_MAX, seconds};
 use crate::services::Services;
 
 /// How often the clock is looked at: a new window's room is given out within a minute.

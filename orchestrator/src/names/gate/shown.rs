@@ -4,7 +4,7 @@ use admission::{Terms, TestDomain};
 use census::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Book;
+use super::book::Book;
 use crate::names::policy::Files;
 use crate::services::clock::rfc3339;
 

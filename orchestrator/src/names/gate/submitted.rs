@@ -9,8 +9,9 @@ use census::time::Timestamp;
 use protocol::Host;
 use store::{Candidate, StoreError};
 
+use super::NameGate;
 use super::batch::Moved;
-use super::{NameGate, seconds};
+use super::book::seconds;
 
 /// What became of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]

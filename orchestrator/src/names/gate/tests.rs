@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use admission::counters::Row;
 use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
 use store::Store;
 use tempfile::TempDir;
