@@ -28,9 +28,9 @@ mod adopt;
 mod client;
 mod wire;
 
-pub use self::adopt::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee};
+pub use self::adopt::ADOPTED_PER_REQUEST_MAX;
 pub use self::client::{Conversation, ask};
-pub use self::wire::{AddReport, Answer, By, Request};
+pub use self::wire::{AddReport, AdoptReport, Adoptee, Answer, By, Request};
 
 /// Longest request: a batch of names.
 pub const REQUEST_BYTES_MAX: usize = 256 * 1024;

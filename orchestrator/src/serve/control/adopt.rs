@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use census::adopted::{Word, adopted};
+use census::adopted::adopted;
 use census::time::Jitter;
-use serde::{Deserialize, Serialize};
 
+use super::wire::{AdoptReport, Adoptee};
 use super::{Handler, in_words};
 use crate::daemon::Order;
 use crate::names::gate::Brought;
@@ -16,29 +16,6 @@ use crate::names::gate::Brought;
 /// Hosts in one request: below [`super::REQUEST_BYTES_MAX`] even when each has two names of 253 bytes that JSON writes as six each, and all its
 /// numbers are as long as can be.
 pub const ADOPTED_PER_REQUEST_MAX: usize = 64;
-
-/// A host that another crawler knew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Adoptee {
-    /// Its name, as it stood there.
-    pub name: String,
-    /// What was said of it.
-    pub word: Word,
-    /// A random number, for when it is asked first: a fraction of `u32::MAX`.
-    pub jitter: u32,
-}
-
-/// What became of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdoptReport {
-    /// How many are in now, by state.
-    pub taken: BTreeMap<String, u64>,
-    /// How many were in, and are as they were.
-    pub known: u64,
-    /// They are no names for the census, and why.
-    pub refused: Vec<(String, String)>,
-}
 
 impl Handler {
     pub(super) async fn adopt(&self, hosts: &[Adoptee]) -> Result<AdoptReport, String> {

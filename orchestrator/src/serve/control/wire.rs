@@ -1,9 +1,11 @@
 //! What commands and the daemon say to each other over the control socket: a line of JSON each.
 
+use std::collections::BTreeMap;
+
+use census::adopted::Word;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
-use super::{AdoptReport, Adoptee};
 use crate::daemon::LiveState;
 use crate::names::groups::Verb;
 
@@ -55,6 +57,29 @@ pub enum Request {
     },
     /// The loop's state.
     Live {},
+}
+
+/// A host that another crawler knew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adoptee {
+    /// Its name, as it stood there.
+    pub name: String,
+    /// What was said of it.
+    pub word: Word,
+    /// A random number, for when it is asked first: a fraction of `u32::MAX`.
+    pub jitter: u32,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdoptReport {
+    /// How many are in now, by state.
+    pub taken: BTreeMap<String, u64>,
+    /// How many were in, and are as they were.
+    pub known: u64,
+    /// They are no names for the census, and why.
+    pub refused: Vec<(String, String)>,
 }
 
 /// Who asks for an opt-out by word of mouth.
