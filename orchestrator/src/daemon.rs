@@ -5,8 +5,8 @@
 //! socket or a container.
 
 mod carry_out;
+mod checks;
 mod clock_watch;
-mod notice;
 mod orders;
 mod parts;
 mod pressure;
@@ -14,6 +14,7 @@ mod publishing;
 mod running;
 mod slot_desk;
 mod snapshot;
+mod state;
 mod take;
 
 use std::hash::RandomState;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use scheduler::event::Trigger;
 use scheduler::{Event, Scheduler, Settings};
-use store::{Reader, Store, StoreError};
+use store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -38,12 +39,14 @@ use crate::services::Services;
 
 use clock_watch::ClockWatch;
 use orders::Ordered;
-use publishing::Publishing;
+use parts::store_trouble;
 use running::Running;
 use slot_desk::SlotDesk;
+use state::Publishing;
 
 pub use orders::{ORDERS_MAX, Order};
 pub use snapshot::{Live, LiveState, Pace};
+pub use state::Daemon;
 pub use take::{read_demand, read_load};
 
 /// The loop looks around at least this often: at the machine, the clock, the database's file, and
@@ -59,33 +62,6 @@ const PROC: &str = "/proc";
 
 /// At its end the daemon gives the hosts in flight back; what is not written by then is found in flight at the next start.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
-
-/// The trusted daemon.
-#[derive(Debug)]
-pub struct Daemon {
-    services: Services,
-    store: Store,
-    config: Config,
-    scheduler: Scheduler,
-    checks: Running,
-    /// Due hosts are counted over this one.
-    reader: Arc<Mutex<Reader>>,
-    /// What takes hosts and writes rows. The daemon waits for it at its end.
-    work: JoinSet<anyhow::Result<Event>>,
-    /// What only asks. It ends with the daemon.
-    asks: JoinSet<anyhow::Result<Event>>,
-    publishing: Publishing,
-    desk: SlotDesk,
-    signals: mpsc::Receiver<Signal>,
-    orders: mpsc::Receiver<Order>,
-    /// Checks that the operator ordered and whose host is being taken.
-    ordered: JoinSet<Ordered>,
-    /// Who watches the ordered check that starts next.
-    watcher: Option<mpsc::Sender<String>>,
-    live: Arc<Live>,
-    clock: ClockWatch,
-    ticker: tokio::time::Interval,
-}
 
 impl Daemon {
     /// Continues where the last run ended: what it left in flight is due again, the seeds are
@@ -233,6 +209,15 @@ impl Daemon {
         self.live.show(now, snapshot);
     }
 
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Look => self.handle(Event::RowsChanged),
+            Order::LeaveAlone { host } => self.handle(Event::OptedOut { host }),
+            Order::Check { host, watcher } => self.check_now(host, watcher),
+            Order::Dump { force, answer } => self.publish_now(force, answer),
+        }
+    }
+
     fn tick(&mut self) -> anyhow::Result<()> {
         self.watch_clock();
         self.handle(Event::Pressure(pressure::look(Path::new(PROC))));
@@ -247,6 +232,29 @@ impl Daemon {
         }
         self.handle(Event::Tick);
         Ok(())
+    }
+
+    fn watch_clock(&mut self) {
+        let now = self.services.now();
+        self.clock.log_trouble(self.services.clock.trouble());
+        let Some(jump) = self.clock.jump(now) else {
+            return;
+        };
+        tracing::warn!(
+            drift_s = jump.as_secs(),
+            "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
+        );
+        self.handle(Event::ClockSet);
+        let (writer, calendar) = (self.services.writer.clone(), self.services.calendar);
+        let location = self.store.location().clone();
+        self.asks.spawn(async move {
+            Ok(match writer.clamp(now, calendar).await {
+                Ok(_clamped) => Event::RowsChanged,
+                Err(error) => Event::PartFailed {
+                    what: store_trouble(error, &location)?,
+                },
+            })
+        });
     }
 
     /// Ends all checks and gives their hosts back. Dropping a check ends its container and its

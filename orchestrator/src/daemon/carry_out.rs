@@ -1,5 +1,7 @@
 //! Commands become work.
 
+mod notice;
+
 use census::state::Verdict;
 use census::time::Timestamp;
 use protocol::{DeadReason, Host};
@@ -7,8 +9,8 @@ use scheduler::command::{Command, Release, Released};
 use scheduler::event::{Event, WriteOutcome};
 use store::StoreError;
 
-use super::Daemon;
 use super::parts::store_trouble;
+use super::state::Daemon;
 use crate::check::commit_verdict::commit_verdict;
 
 impl Daemon {
@@ -41,7 +43,7 @@ impl Daemon {
             Command::Release(release) => self.release(release, now),
             Command::AskParts => self.ask_parts(),
             Command::Publish { extent, force } => self.publish(extent, force),
-            Command::Report(notice) => super::notice::log(&notice),
+            Command::Report(notice) => notice::log(&notice),
         }
     }
 

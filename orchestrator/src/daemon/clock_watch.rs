@@ -3,11 +3,7 @@
 use std::time::Duration;
 
 use census::time::{Calendar, Timestamp};
-use scheduler::Event;
 use tokio::time::Instant;
-
-use super::Daemon;
-use super::parts::store_trouble;
 
 /// A clock that moved this much against the monotonic one has been set.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
@@ -31,8 +27,20 @@ impl ClockWatch {
         }
     }
 
+    /// Logs the trouble that the census has with the machine's clock, when it begins and ends.
+    pub(super) fn log_trouble(&mut self, trouble: Option<String>) {
+        match &trouble {
+            Some(what) if self.trouble.is_none() => tracing::error!(what, "the clock"),
+            None if self.trouble.is_some() => {
+                tracing::info!("the census goes by this machine's clock again");
+            }
+            Some(_) | None => {}
+        }
+        self.trouble = trouble;
+    }
+
     /// How much the clock was set, if it was.
-    fn jump(&mut self, now: Timestamp) -> Option<Duration> {
+    pub(super) fn jump(&mut self, now: Timestamp) -> Option<Duration> {
         let expected = self.offset.plus(self.started.elapsed());
         let jump = now.since(expected).max(expected.since(now));
         if jump < CLOCK_JUMP_MIN {
@@ -40,39 +48,6 @@ impl ClockWatch {
         }
         self.offset = now.minus(self.started.elapsed());
         Some(jump)
-    }
-}
-
-impl Daemon {
-    pub(super) fn watch_clock(&mut self) {
-        let now = self.services.now();
-        let trouble = self.services.clock.trouble();
-        match &trouble {
-            Some(what) if self.clock.trouble.is_none() => tracing::error!(what, "the clock"),
-            None if self.clock.trouble.is_some() => {
-                tracing::info!("the census goes by this machine's clock again");
-            }
-            Some(_) | None => {}
-        }
-        self.clock.trouble = trouble;
-        let Some(jump) = self.clock.jump(now) else {
-            return;
-        };
-        tracing::warn!(
-            drift_s = jump.as_secs(),
-            "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
-        );
-        self.handle(Event::ClockSet);
-        let (writer, calendar) = (self.services.writer.clone(), self.services.calendar);
-        let location = self.store.location().clone();
-        self.asks.spawn(async move {
-            Ok(match writer.clamp(now, calendar).await {
-                Ok(_clamped) => Event::RowsChanged,
-                Err(error) => Event::PartFailed {
-                    what: store_trouble(error, &location)?,
-                },
-            })
-        });
     }
 }
 

@@ -3,7 +3,7 @@
 use scheduler::Event;
 use store::{Location, StoreError};
 
-use super::Daemon;
+use super::state::Daemon;
 use crate::check::fault::Fault;
 use crate::services::Services;
 

@@ -2,40 +2,13 @@
 
 use std::time::Duration;
 
-use dump::{Force, Stop};
+use dump::Force;
 use scheduler::Event;
 use scheduler::publication::{Extent, PublishAgain};
-use store::StoreError;
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
-use super::Daemon;
+use super::state::{Answer, Daemon, nothing_made};
 use crate::publish::round::{Done, Round};
 use crate::publish::{Occasion, PublishError};
-
-type Answer = oneshot::Sender<Result<u64, String>>;
-
-/// The publication in progress, and those who wait for one.
-#[derive(Debug, Default)]
-pub(super) struct Publishing {
-    running: JoinSet<Done>,
-    /// Given when the daemon ends, which otherwise waits for the one in progress.
-    pub(super) stop: Stop,
-    /// Wait for the one in progress.
-    waiters: Vec<Answer>,
-    /// Wait for the one after it.
-    queued: Vec<Answer>,
-    /// What the last one failed of, so that the same is logged once.
-    trouble: Option<String>,
-}
-
-impl Publishing {
-    /// The one that ends next; `None` if none is in progress.
-    pub(super) async fn next(&mut self) -> Option<Done> {
-        let joined = self.running.join_next().await?;
-        Some(joined.unwrap_or_else(|_panicked| nothing_made(StoreError::Closed)))
-    }
-}
 
 impl Daemon {
     pub(super) fn publish_now(&mut self, force: Force, answer: Answer) {
@@ -160,12 +133,5 @@ fn again(done: &Done) -> PublishAgain {
             | PublishError::HeldBack(_)
             | PublishError::Half(_),
         ) => PublishAgain::Everything,
-    }
-}
-
-fn nothing_made(error: StoreError) -> Done {
-    Done {
-        names: Err(error.into()),
-        has_pages: false,
     }
 }

@@ -11,8 +11,8 @@ use scheduler::demand::start_rate::{AHEAD, COUNTED_MAX, Load};
 use scheduler::event::{NotAdmitted, Taken, Trigger};
 use store::{Location, Reader, StoreError};
 
-use super::Daemon;
 use super::parts::store_trouble;
+use super::state::Daemon;
 use crate::names::gate::Brought;
 use crate::services::Services;
 
