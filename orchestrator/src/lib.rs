@@ -15,12 +15,13 @@ pub mod roles;
 pub mod daemon;
 
 pub mod check;
-pub mod lists;
 pub mod names;
 pub mod publish;
 
 pub mod inspect;
 pub mod serve;
 
-pub mod meters;
 pub mod services;
+
+pub use names::lists;
+pub use services::meters;

@@ -1,6 +1,8 @@
 //! Which names enter the census, and when. New names from peers, lists and submissions pass one
-//! gate, by the operator's rules; hosts of one registered domain are grouped.
+//! gate, by the operator's rules; hosts of one registered domain are grouped. Public lists are read
+//! on a schedule.
 
 pub mod gate;
 pub mod groups;
+pub mod lists;
 pub mod policy;

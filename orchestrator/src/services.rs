@@ -1,6 +1,7 @@
 //! What every check works with: the two ways out of the orchestrator, the store, the rule for names, time and chance.
 
 pub mod clock;
+pub mod meters;
 
 #[cfg(test)]
 pub(crate) mod tests;
