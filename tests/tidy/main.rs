@@ -11,8 +11,10 @@
 )]
 
 mod clock;
+mod cycles;
 mod deployment;
 mod documents;
+mod folders;
 mod images;
 mod imports;
 mod metrics;
