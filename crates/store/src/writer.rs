@@ -19,15 +19,17 @@ use protocol::Host;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admitted::{self, Admission, Remembered};
-use crate::checkpoint::Checkpoints;
-use crate::hosts::add::{ADD_MAX, AddedAs};
-use crate::hosts::check::{Committed, Taken};
-use crate::hosts::word::{OptIn, OptOut, Park, ParkedCursor};
-use crate::hosts::{add, check, mend, word};
-use crate::known::KnownNames;
+use crate::db::checkpoint::Checkpoints;
+use crate::db::error::StoreError;
+use crate::tables::admitted::{self, Admission, Remembered};
+use crate::tables::dumps;
+use crate::tables::dumps::DumpRecord;
+use crate::tables::hosts::add::{ADD_MAX, AddedAs};
+use crate::tables::hosts::check::{Committed, Taken};
+use crate::tables::hosts::word::{OptIn, OptOut, Park, ParkedCursor};
+use crate::tables::hosts::{add, check, mend, word};
+use crate::tables::known::KnownNames;
 use crate::writer::batch::{Job, Task};
-use crate::{DumpRecord, StoreError, dumps};
 
 mod batch;
 

@@ -18,7 +18,7 @@ use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use protocol::{Host, Private};
 use store::Store;
-use store::writer::Writer;
+use store::Writer;
 
 const CHILD: &str = "FEDICENSUS_TEST_CRASH_DATABASE";
 const HOSTS: u32 = 40;

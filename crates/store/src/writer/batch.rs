@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::StoreError;
+use crate::db::error::StoreError;
 
 /// Jobs in one transaction: some milliseconds of work, so that the first one's answer isn't late, and an fsync shared by enough.
 pub(super) const BATCH_MAX: usize = 256;

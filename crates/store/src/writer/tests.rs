@@ -8,8 +8,8 @@ use protocol::{DeadReason, Private};
 use tempfile::TempDir;
 
 use super::*;
-use crate::hosts::row;
-use crate::open::{Tuning, open_tuned};
+use crate::db::open::{Tuning, open_tuned};
+use crate::tables::hosts::row;
 use crate::{Candidate, Store, Stored};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);

@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn the_column_is_the_rule(rows in prop::collection::vec((states(), any::<bool>()), 1..20)) {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::migrate::SCHEMA.to_latest(&mut connection).unwrap();
+        crate::db::migrate::SCHEMA.to_latest(&mut connection).unwrap();
         for (n, (state, noted)) in rows.into_iter().enumerate() {
             let due = (!state.is_never_asked()).then_some(NOW);
             let host = host(&format!("n{n}"));

@@ -3,7 +3,7 @@
 use census::state::OptedOutBy;
 
 use super::*;
-use crate::hosts::word::{self, ParkedCursor, UNPARKED_MAX};
+use crate::tables::hosts::word::{self, ParkedCursor, UNPARKED_MAX};
 
 fn admits_all(_host: &Host) -> bool {
     true

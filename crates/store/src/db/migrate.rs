@@ -1,0 +1,104 @@
+//! The schema and its steps (`migrations/`).
+//!
+//! In: a connection. Out: a database of our schema. Refused: one of a newer schema, and one of another program.
+
+use rusqlite::Connection;
+use rusqlite_migration::{M, Migrations};
+
+const STEPS: &[M<'static>] = &[M::up(include_str!(
+    "../../../../migrations/0001_schema.sql"
+))];
+
+/// The schema of this program.
+pub(crate) static SCHEMA: Schema = Schema {
+    migrations: Migrations::from_slice(STEPS),
+    steps: STEPS.len(),
+};
+
+/// "Fedi" in ASCII: what the first step writes into the file's header.
+const APPLICATION_ID: i64 = 0x4665_6469;
+
+/// The steps to a schema. Tests have longer ones than the program has.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    migrations: Migrations<'static>,
+    steps: usize,
+}
+
+impl Schema {
+    /// One that begins with the program's own and goes on.
+    #[cfg(test)]
+    pub(crate) fn with_further(further: Vec<M<'static>>) -> Self {
+        let mut steps = STEPS.to_vec();
+        steps.extend(further);
+        Self {
+            steps: steps.len(),
+            migrations: Migrations::new(steps),
+        }
+    }
+
+    /// Its version: how many steps there are.
+    pub(crate) fn version(&self) -> i64 {
+        i64::try_from(self.steps).unwrap_or(i64::MAX)
+    }
+
+    /// Takes the steps that are missing, all in one transaction.
+    pub(crate) fn to_latest(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<(), rusqlite_migration::Error> {
+        self.migrations.to_latest(connection)
+    }
+}
+
+/// Whose database it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing in it yet.
+    Empty,
+    /// A census of this schema version.
+    Census(i64),
+    /// Another program's.
+    Foreign,
+}
+
+/// Looks whose database it is; writes nothing.
+pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Found> {
+    let version = version(connection)?;
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (application, version, tables) {
+        (0, 0, 0) => Found::Empty,
+        (APPLICATION_ID, version, _) => Found::Census(version),
+        _ => Found::Foreign,
+    })
+}
+
+/// How many steps the database has been through.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_applies_to_an_empty_database() {
+        assert_eq!(SCHEMA.migrations.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_migrated_database_is_told_from_an_empty_and_a_foreign_one() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert_eq!(look(&connection), Ok(Found::Empty));
+        SCHEMA.to_latest(&mut connection).unwrap();
+        assert_eq!(look(&connection), Ok(Found::Census(SCHEMA.version())));
+        let foreign = Connection::open_in_memory().unwrap();
+        foreign
+            .execute_batch("CREATE TABLE bookmarks (url TEXT)")
+            .unwrap();
+        assert_eq!(look(&foreign), Ok(Found::Foreign));
+    }
+}

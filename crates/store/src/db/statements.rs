@@ -1,0 +1,226 @@
+//! Every statement about the census's tables, with how SQLite is to find the rows.
+//!
+//! In: the constants that stand beside each table. Out: their number, for the cache of prepared statements; in tests, their plans. Refused, by the test
+//! below: a statement that is not in this list, one that reads a whole table without a reason, and one whose plan has become another.
+//!
+//! No statistics are ever gathered (`ANALYZE`), so SQLite plans by the schema alone, and the same for ten rows as for ten million: what the test sees
+//! is what the daemon does.
+
+use crate::db::soundness;
+use crate::queries::{asked, reader};
+use crate::tables::hosts::{add, check, mend, row, word};
+use crate::tables::{admitted, days, dumps, forgotten, groups, history, known, sources};
+
+/// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
+macro_rules! statements {
+    ($($path:path => [$($line:literal),* $(,)?] $(because $reason:literal)?,)*) => {
+        /// All of them.
+        pub(crate) const ALL: &[&str] = &[$($path),*];
+
+        #[cfg(test)]
+        const EXPECTED: &[tests::Expected] = &[$(tests::Expected {
+            name: stringify!($path),
+            sql: $path,
+            plan: &[$($line),*],
+            reasons: &[$($reason)?],
+        }),*];
+    };
+}
+
+statements! {
+    admitted::IS_KNOWN => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    admitted::PUT_COUNTERS => ["SCAN 50-ROW VALUES CLAUSE"] because "the rows that are written",
+    admitted::DELETE_COUNTER => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=? AND counts=? AND id=?)"],
+    admitted::DELETE_OLD => [
+        "SEARCH admission_counters USING PRIMARY KEY (window_start_s=? AND counts=? AND id=?)",
+        "SEARCH admission_counters USING PRIMARY KEY (window_start_s<?)",
+    ],
+    admitted::PUT_WINDOW => ["SEARCH admission_state USING INTEGER PRIMARY KEY (rowid=?)"],
+    admitted::PUT_WAITING => [],
+    admitted::DELETE_WAITING => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
+    admitted::STATE => ["SEARCH admission_state USING INTEGER PRIMARY KEY (rowid=?)"],
+    admitted::COUNTERS => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=?)"],
+    admitted::WAITING => ["SCAN waiting"] because "at a start, all that the gate remembers",
+    admitted::WAITER => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
+    admitted::COUNT_WAITING => ["SCAN waiting"] because "those who wait are bounded: admission::waiting",
+    asked::WAITING => ["SCAN waiting", "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"]
+        because "once a dump, for the answers of all names",
+    days::PUT => [],
+    days::CLEAR_STATES => ["SEARCH day_states USING PRIMARY KEY (day=?)"],
+    days::CLEAR_SOFTWARE => ["SEARCH day_software USING PRIMARY KEY (day=?)"],
+    days::PUT_STATE => [],
+    days::PUT_SOFTWARE => [],
+    days::PRUNE => [
+        "SEARCH days USING INTEGER PRIMARY KEY (rowid=?)",
+        "SCAN days",
+        "SEARCH day_software USING PRIMARY KEY (day=?)",
+        "SEARCH day_states USING PRIMARY KEY (day=?)",
+    ] because "a dump's, over DAYS_MAX rows",
+    days::DAYS => ["SEARCH days USING INTEGER PRIMARY KEY (rowid<?)"],
+    days::STATES => ["SEARCH day_states USING PRIMARY KEY (day=?)"],
+    days::SOFTWARE => ["SEARCH day_software USING PRIMARY KEY (day=?)"],
+    dumps::RECORD => [],
+    dumps::PRUNE => ["SEARCH dumps USING INTEGER PRIMARY KEY (rowid<?)"],
+    dumps::LAST => ["SCAN dumps"] because "from the end, and the first row is the answer",
+    forgotten::KEY => ["SEARCH forgotten_key USING INTEGER PRIMARY KEY (rowid=?)"],
+    forgotten::IS_FORGOTTEN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
+    forgotten::FORGET => [],
+    forgotten::COUNT_SPAN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    forgotten::DROP_ONE => [
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    ],
+    forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
+    forgotten::DELETE => [
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH history USING PRIMARY KEY (host_id=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
+        "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+    ],
+    groups::UNGROUPED => ["SEARCH hosts USING INDEX hosts_ungrouped (id>?)"],
+    groups::AGAIN => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
+    groups::MAKE => [],
+    groups::JOIN => [
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
+        "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+    ],
+    groups::PUT_THRESHOLD => ["SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)"],
+    groups::COMPARE => [
+        "SCAN groups",
+        "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+    ] because "at a start, and groups alone",
+    groups::OF_HOST => ["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
+    groups::BY_DOMAIN => [
+        "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+    ],
+    groups::BY_ID => [
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+    ],
+    groups::LARGEST => [
+        "SCAN groups",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+        "USE TEMP B-TREE FOR ORDER BY",
+    ] because "a person asks",
+    groups::COUNT => ["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
+    groups::PUT_OFF => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    groups::DECISIONS => ["SEARCH group_decisions USING INDEX group_decisions_domain (domain=?)"],
+    groups::COUNT_HELD => ["SEARCH groups USING COVERING INDEX groups_over (decision=?)"],
+    groups::COUNT_HELD_HOSTS => [
+        "SEARCH groups USING COVERING INDEX groups_over (decision=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
+    ],
+    groups::COUNT_DENIED => ["SCAN groups"] because "a person asks, and metrics now and then; groups alone",
+    groups::decide::DECIDE => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
+    groups::decide::RECORD => ["SEARCH group_decisions USING INTEGER PRIMARY KEY (rowid>?)"],
+    groups::decide::WELCOME => [
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+    ],
+    groups::decide::HOLD_BACK => [
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+        "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
+    ],
+    groups::decide::DROP_EMPTY => [
+        "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
+    ],
+    groups::wildcard::NOT_LOOKED_AT => ["SEARCH groups USING INDEX groups_over (decision=?)"],
+    groups::wildcard::FOUND => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
+    groups::wildcard::TROUBLE => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
+    history::APPEND => ["SEARCH history USING PRIMARY KEY (host_id=?)"],
+    history::PRUNE => ["SEARCH history USING PRIMARY KEY (host_id=? AND seq<?)", "SEARCH history USING PRIMARY KEY (host_id=?)"],
+    history::NEWEST_FIRST => ["SEARCH history USING PRIMARY KEY (host_id=?)"],
+    add::INSERT => [
+        "SCAN 50-ROW VALUES CLAUSE",
+        "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH history USING PRIMARY KEY (host_id=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+    ] because "the rows that are written",
+    add::NOTE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    check::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    check::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+        because "counts no further than it is told to",
+    check::MARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    check::CLEAR => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    check::RELEASE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    check::COUNT_FAULT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    mend::IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"] because "at a start; the index holds those in flight alone",
+    mend::INTERRUPTED => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    mend::CLAMP => [
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)",
+    ],
+    mend::CLAMP_IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"]
+        because "after the clock has jumped; the index holds those in flight alone",
+    mend::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",
+    mend::PARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    word::PARKED => ["SEARCH hosts USING INDEX hosts_state (state=? AND hidden=? AND rowid>?)"],
+    word::UNPARK => [
+        "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH history USING PRIMARY KEY (host_id=?)",
+    ],
+    row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    row::INSERT => [
+        "SEARCH history USING PRIMARY KEY (host_id=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+    ],
+    row::UPDATE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    row::STILL_ALIVE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    row::STILL => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    known::NAMES_AFTER => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name>?)"],
+    known::FORGOTTEN_AFTER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>?)"],
+    reader::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    reader::COUNT_BY_STATE => ["SCAN hosts USING COVERING INDEX hosts_state"]
+        because "a person asks, and metrics now and then; one small index from end to end",
+    reader::COUNT_IN_FLIGHT => ["SCAN hosts USING COVERING INDEX hosts_in_flight"] because "the index holds those in flight alone",
+    reader::COUNT_OPTED_OUT => ["SEARCH hosts USING INDEX hosts_state (state=?)", "USE TEMP B-TREE FOR GROUP BY"]
+        because "metrics now and then; who opted out is few, and the kinds are three",
+    reader::COUNT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    reader::COUNT_DUE_BETWEEN => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+        because "counts no further than it is told to",
+    reader::NEXT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
+    reader::LISTED => [
+        "SCAN host USING COVERING INDEX hosts_listable",
+        "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+    ] because "once a dump, all who are listed, from one index in its order",
+    reader::IS_WITHDRAWN => [
+        "SEARCH host USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    reader::EACH => ["SCAN hosts USING INDEX sqlite_autoindex_hosts_1"] because "once a dump, every name",
+    soundness::NEVER_DUE => ["SCAN hosts"] because "`fedicensus db check`",
+    soundness::ALIVE_NEVER => ["SEARCH hosts USING INDEX hosts_state (state=?)"],
+    soundness::GROUP_SIZES => ["SCAN groups", "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)"]
+        because "`fedicensus db check`",
+    soundness::GROUPS_OVER => ["SCAN groups", "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
+    soundness::LONG_HISTORY => ["SCAN history", "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
+    soundness::SINGLE_ROWS => ["SCAN forgotten_key", "SCAN admission_state", "SCAN grouping"] because "`fedicensus db check`; one row each",
+    sources::PUT => [],
+    sources::ALL => ["SCAN sources"] because "as many rows as the operator has lists",
+    sources::FORGET => ["SEARCH sources USING INDEX sqlite_autoindex_sources_1 (name=?)"],
+}
+
+#[cfg(test)]
+mod tests;

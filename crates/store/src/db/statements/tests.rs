@@ -1,0 +1,215 @@
+//! The plans, and that no statement is missing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::*;
+use crate::db::migrate;
+
+/// What the list says of a statement.
+pub(super) struct Expected {
+    pub(super) name: &'static str,
+    pub(super) sql: &'static str,
+    pub(super) plan: &'static [&'static str],
+    /// None or one.
+    pub(super) reasons: &'static [&'static str],
+}
+
+/// What no statement may do without a reason: go through all rows, or keep many of them to sort.
+const COSTLY: [&str; 2] = ["SCAN ", "TEMP B-TREE"];
+
+/// Files that ask no table of the census: another program's database, a published file, and whose database a file is.
+const OTHERS: [&str; 3] = ["minoru.rs", "files/instances_file.rs", "db/migrate.rs"];
+
+/// How the text of a statement begins.
+const VERBS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
+
+fn census() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate::SCHEMA.to_latest(&mut connection).unwrap();
+    connection
+        .pragma_update(None, "foreign_keys", true)
+        .unwrap();
+    // What triggers do on behalf of a statement is part of its plan.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_TRIGGER_EQP, true)
+        .unwrap();
+    connection
+}
+
+/// What the plan looks at, each once: triggers ask for the same rows again and again.
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+        .unwrap();
+    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+    let lines = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| {
+            row.get::<_, Option<String>>("detail")
+        })
+        .unwrap();
+    // A trigger's program begins with a line without text.
+    let lines = lines.collect::<Result<Vec<_>, _>>().unwrap();
+    let mut plan: Vec<String> = Vec::new();
+    for line in lines.into_iter().flatten() {
+        let is_look = ["SEARCH ", "SCAN ", "USE TEMP "]
+            .iter()
+            .any(|word| line.starts_with(word));
+        if is_look && line != "SCAN CONSTANT ROW" && !plan.contains(&line) {
+            plan.push(line);
+        }
+    }
+    plan
+}
+
+/// Tables and indexes that a statement may write to.
+fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
+    let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
+    let opened = statement
+        .query_map(rusqlite::params_from_iter(nulls), |row| {
+            Ok((row.get("opcode")?, row.get("p2")?))
+        })
+        .unwrap();
+    let opened = opened.collect::<Result<Vec<(String, i64)>, _>>().unwrap();
+    let name = "SELECT name FROM sqlite_schema WHERE rootpage = ?1";
+    opened
+        .into_iter()
+        .filter(|(opcode, _)| opcode == "OpenWrite")
+        .map(|(_, root)| {
+            connection
+                .query_row(name, [root], |row| row.get(0))
+                .unwrap()
+        })
+        .collect()
+}
+
+/// Most verdicts say what the last one said, and each index that is written to is another page of a large census.
+#[test]
+fn a_verdict_that_changes_no_state_writes_to_few_indexes() {
+    let connection = census();
+    let due = ["hosts", "hosts_due_in_class", "hosts_in_flight"].map(str::to_owned);
+    let mut expected = BTreeSet::from(due);
+    assert_eq!(written(&connection, row::STILL), expected);
+    expected.insert("hosts_listable".to_owned());
+    assert_eq!(written(&connection, row::STILL_ALIVE), expected);
+}
+
+#[test]
+fn every_statement_finds_its_rows_as_the_list_says() {
+    let connection = census();
+    let mut wrong = Vec::new();
+    for expected in EXPECTED {
+        let found = plan(&connection, expected.sql);
+        if found != expected.plan {
+            wrong.push(format!("    {} => {found:?},", expected.name));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "these are found otherwise now:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn nothing_reads_a_whole_table_or_sorts_without_a_reason() {
+    for expected in EXPECTED {
+        let is_costly = expected
+            .plan
+            .iter()
+            .any(|line| COSTLY.iter().any(|costly| line.contains(costly)));
+        assert_eq!(
+            is_costly,
+            !expected.reasons.is_empty(),
+            "{}: {:?} {:?}",
+            expected.name,
+            expected.plan,
+            expected.reasons
+        );
+    }
+}
+
+#[test]
+fn no_statement_is_missing_from_the_list() {
+    let listed: BTreeSet<String> = EXPECTED
+        .iter()
+        .map(|one| one.name.replace(' ', ""))
+        .collect();
+    let mut missing = Vec::new();
+    let mut found = 0;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (file, text) in rust_files(&source, "") {
+        if OTHERS.contains(&file.as_str()) {
+            continue;
+        }
+        let module = module(&file);
+        for item in items(&text) {
+            let Some(begin) = VERBS
+                .iter()
+                .filter_map(|verb| item.find(&format!("\"{verb}")))
+                .min()
+            else {
+                continue;
+            };
+            found += 1;
+            match constant(item, begin) {
+                Some(name) if listed.contains(&format!("{module}{name}")) => {}
+                Some(name) => missing.push(format!("{module}{name} is not in the list")),
+                None => missing.push(format!("{file} holds SQL outside of a constant: {item}")),
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+    // Else the search is blind.
+    assert_eq!(found, ALL.len());
+}
+
+/// Rust files below `folder`, tests left out, with their paths below `src`.
+fn rust_files(folder: &Path, below: &str) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let path = format!("{below}{name}");
+        if entry.file_type().unwrap().is_dir() {
+            if name != "tests" {
+                files.extend(rust_files(&entry.path(), &format!("{path}/")));
+            }
+        } else if name != "tests.rs" {
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            let product = text
+                .split("#[cfg(test)]\nmod tests")
+                .next()
+                .unwrap()
+                .to_owned();
+            files.push((path, product));
+        }
+    }
+    files
+}
+
+/// As the list writes it: without the folder of its subject, and that of `hosts`.
+fn module(file: &str) -> String {
+    let mut module = file.strip_suffix(".rs").unwrap();
+    for folder in ["db/", "files/", "queries/", "tables/", "hosts/"] {
+        module = module.strip_prefix(folder).unwrap_or(module);
+    }
+    format!("{}::", module.replace('/', "::"))
+}
+
+/// The text cut where a statement of Rust ends: a semicolon at the end of a line.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(";\n")
+}
+
+/// The name of the constant that an item declares, all of whose SQL begins at `begin` or after.
+fn constant(item: &str, begin: usize) -> Option<&str> {
+    let (before, value) = item.rsplit_once(": &str =")?;
+    let is_value = item.len() - value.len() < begin;
+    let (_, name) = before.rsplit_once("const ")?;
+    is_value.then_some(name)
+}

@@ -1,0 +1,301 @@
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite_migration::M;
+use tempfile::TempDir;
+
+use super::*;
+use crate::db::migrate::{self, SCHEMA, Schema};
+use crate::db::open::{open_read_only_tuned, open_tuned};
+
+const HOSTS: usize = 40;
+
+/// A version to come: two steps more.
+static NEWER: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::with_further(vec![
+        M::up("ALTER TABLE hosts ADD COLUMN colour TEXT NOT NULL DEFAULT 'green'"),
+        M::up_with_hook(
+            "CREATE TABLE colours (name TEXT PRIMARY KEY); UPDATE hosts SET colour = 'blue'",
+            |step: &rusqlite::Transaction<'_>| {
+                // So that what is not committed yet is in the file already.
+                step.cache_flush()?;
+                crash("in the last step");
+                Ok(())
+            },
+        ),
+    ])
+});
+
+fn newer() -> Tuning {
+    Tuning {
+        schema: &NEWER,
+        at: |moment| crash(&format!("{moment:?}")),
+        ..Tuning::default()
+    }
+}
+
+/// The moment of a crash, the folder whose files it leaves as they are then, and the one that they are found in afterwards.
+struct Crash {
+    moment: &'static str,
+    folder: PathBuf,
+    left: PathBuf,
+}
+
+thread_local! {
+    static CRASH: RefCell<Option<Crash>> = const { RefCell::new(None) };
+}
+
+/// What `kill -9` would leave: the files at this moment, without any destructor. Not a process that ends itself: starting it would lend the locks of
+/// other tests to it for a moment.
+fn crash(moment: &str) {
+    CRASH.with_borrow(|crash| {
+        let Some(crash) = crash.as_ref().filter(|crash| crash.moment == moment) else {
+            return;
+        };
+        for entry in std::fs::read_dir(&crash.folder).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), crash.left.join(entry.file_name())).unwrap();
+        }
+    });
+}
+
+fn path(dir: &TempDir) -> PathBuf {
+    dir.path().join("census.db")
+}
+
+fn host(n: usize) -> Host {
+    Host::parse(&format!("n{n}.example")).unwrap()
+}
+
+/// An older census with rows.
+async fn older_census(path: &Path) {
+    let store = open_tuned(path, Tuning::default()).unwrap();
+    let hosts = (0..HOSTS).map(host).collect();
+    store.writer().add_now(hosts, Timestamp(1)).await.unwrap();
+    store.close();
+}
+
+/// Every row of a table, as text: what must be the same in a copy.
+fn rows(path: &Path, columns: &str) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    let sql = format!("SELECT {columns} FROM hosts ORDER BY id");
+    let mut statement = connection.prepare(&sql).unwrap();
+    statement
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+}
+
+fn version(path: &Path) -> i64 {
+    migrate::version(&Connection::open(path).unwrap()).unwrap()
+}
+
+fn names(dir: &TempDir) -> Vec<String> {
+    let mut names = copy::names(&path(dir));
+    names.retain(|name| !name.ends_with(".lock"));
+    names.sort();
+    names
+}
+
+const ROW: &str = "name || state || since || due || first_seen";
+
+#[tokio::test]
+async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
+    let dir = TempDir::new().unwrap();
+    older_census(&path(&dir)).await;
+    let before = rows(&path(&dir), ROW);
+    open_tuned(&path(&dir), newer()).unwrap().close();
+
+    assert_eq!(version(&path(&dir)), 3);
+    assert_eq!(rows(&path(&dir), ROW), before);
+    assert_eq!(
+        rows(&path(&dir), "colour"),
+        vec!["blue"; HOSTS],
+        "not every step was taken"
+    );
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
+    let copy = place(&path(&dir), 1);
+    assert_eq!(version(&copy), SCHEMA.version());
+    assert_eq!(rows(&copy, ROW), before);
+    // The version before opens it, and finds everything.
+    let reader = open_read_only_tuned(&copy, &SCHEMA).unwrap();
+    assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
+    assert_eq!(reader.counts().unwrap().hosts, before.len() as u64);
+}
+
+#[test]
+fn a_new_database_and_one_that_is_up_to_date_are_not_copied() {
+    let dir = TempDir::new().unwrap();
+    for _ in 0..2 {
+        open_tuned(&path(&dir), newer()).unwrap().close();
+        assert_eq!(names(&dir), ["census.db"]);
+    }
+}
+
+#[tokio::test]
+async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_nothing() {
+    let dir = TempDir::new().unwrap();
+    older_census(&path(&dir)).await;
+    let store = open_tuned(&path(&dir), newer()).unwrap();
+    // Not closed before it is copied: so there is a log that opening it could move.
+    store
+        .writer()
+        .add_now(vec![host(1000)], Timestamp(2))
+        .await
+        .unwrap();
+    let other = TempDir::new().unwrap();
+    for name in names(&dir) {
+        std::fs::copy(dir.path().join(&name), other.path().join(&name)).unwrap();
+    }
+    store.close();
+    let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
+    let before = (bytes(""), bytes("-wal"), bytes(".schema-1"));
+    assert!(!before.1.is_empty());
+
+    let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        matches!(
+            &refused,
+            OpenError::Newer { found: 3, known: 1, copy: Some(copy), .. } if *copy == place(&path(&other), 1)
+        ),
+        "{refused:?}"
+    );
+    assert!(said.contains("census.db.schema-1"), "{said}");
+    assert!(matches!(
+        open_read_only_tuned(&path(&other), &SCHEMA),
+        Err(OpenError::Newer { .. })
+    ));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-1")));
+    // And the newer program goes on with it.
+    open_tuned(&path(&other), newer()).unwrap().close();
+    assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
+}
+
+#[tokio::test]
+async fn a_reader_of_a_newer_program_does_not_migrate() {
+    let dir = TempDir::new().unwrap();
+    older_census(&path(&dir)).await;
+    let refused = open_read_only_tuned(&path(&dir), &NEWER).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            OpenError::Older {
+                found: 1,
+                known: 3,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(version(&path(&dir)), 1);
+    assert!(!place(&path(&dir), 1).exists());
+}
+
+#[tokio::test]
+async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
+    // The moment, and the schema that the crash leaves.
+    for (moment, left) in [
+        ("Copied", 1),
+        ("Kept", 1),
+        ("in the last step", 1),
+        ("Migrated", 3),
+    ] {
+        let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        older_census(&path(&dir)).await;
+        let before = rows(&path(&dir), ROW);
+        CRASH.set(Some(Crash {
+            moment,
+            folder: dir.path().to_owned(),
+            left: after.path().to_owned(),
+        }));
+        open_tuned(&path(&dir), newer()).unwrap().close();
+        CRASH.set(None);
+
+        assert_eq!(version(&path(&after)), left, "{moment}");
+        assert_eq!(rows(&path(&after), ROW), before, "{moment}");
+        let copy = place(&path(&after), 1);
+        assert_eq!(copy.exists(), moment != "Copied", "{moment}");
+
+        open_tuned(&path(&after), newer()).unwrap().close();
+        assert_eq!(version(&path(&after)), 3, "{moment}");
+        assert_eq!(rows(&path(&after), ROW), before, "{moment}");
+        assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
+        // The copy of where the upgrade began is there whatever happened; nothing half-made is.
+        assert_eq!(rows(&copy, ROW), before, "{moment}");
+        assert_eq!(version(&copy), 1, "{moment}");
+        assert_eq!(names(&after), ["census.db", "census.db.schema-1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it() {
+    static FAILS: LazyLock<Schema> = LazyLock::new(|| {
+        Schema::with_further(vec![M::up(
+            "UPDATE hosts SET since = 0; INSERT INTO no_such_table VALUES (1)",
+        )])
+    });
+    let dir = TempDir::new().unwrap();
+    older_census(&path(&dir)).await;
+    let before = rows(&path(&dir), ROW);
+    let fails = Tuning {
+        schema: &FAILS,
+        ..Tuning::default()
+    };
+    for _ in 0..2 {
+        let refused = open_tuned(&path(&dir), fails).unwrap_err();
+        assert!(
+            matches!(refused, OpenError::Migration { .. }),
+            "{refused:?}"
+        );
+        assert_eq!(rows(&path(&dir), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), 1), ROW), before);
+    }
+    // The version before goes on as if nothing had been.
+    open_tuned(&path(&dir), Tuning::default()).unwrap().close();
+}
+
+#[tokio::test]
+async fn without_a_copy_no_step_is_taken() {
+    let dir = TempDir::new().unwrap();
+    older_census(&path(&dir)).await;
+    // A directory in the copy's place, whoever runs the test.
+    std::fs::create_dir(place(&path(&dir), 1)).unwrap();
+    let refused = open_tuned(&path(&dir), newer()).unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Copy { from: 1, to: 3, .. }),
+        "{refused:?}"
+    );
+    assert_eq!(version(&path(&dir)), 1);
+    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
+}
+
+#[tokio::test]
+async fn copies_of_the_last_two_schemas_are_kept() {
+    let dir = TempDir::new().unwrap();
+    let copies = |dir| {
+        names(dir)
+            .into_iter()
+            .filter(|name| name.contains("schema"))
+            .collect::<Vec<_>>()
+    };
+    open_tuned(&path(&dir), Tuning::default()).unwrap().close();
+    for steps in 1..=4 {
+        let further = (0..steps)
+            .map(|n| M::up(format!("CREATE TABLE t{n} (id INTEGER PRIMARY KEY)").leak()))
+            .collect();
+        let tuning = Tuning {
+            schema: Box::leak(Box::new(Schema::with_further(further))),
+            ..Tuning::default()
+        };
+        open_tuned(&path(&dir), tuning).unwrap().close();
+        assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
+    }
+    assert_eq!(copies(&dir), ["census.db.schema-3", "census.db.schema-4"]);
+    assert_eq!(usable_copy(&path(&dir), 3), Some(place(&path(&dir), 3)));
+    assert_eq!(usable_copy(&path(&dir), 1), None);
+}

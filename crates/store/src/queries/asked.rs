@@ -1,0 +1,139 @@
+//! All that answers "is my instance listed, and why not?" for every name at once.
+//!
+//! In: one snapshot of the database. Out: each host with what decides about it, sorted by name, then the names that wait for room; streamed. Refused:
+//! nothing; a row that cannot be read is told as such, and does not stop the others.
+
+use census::group::{Group, Place};
+use census::state::{Record, State};
+use census::transition::Entry;
+use protocol::Host;
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row};
+
+use crate::db::error::StoreError;
+use crate::queries::reader::{EACH, Reader, TARGET_IS_ALIVE};
+use crate::tables::groups;
+use crate::tables::history;
+use crate::tables::hosts::row;
+
+/// Names that wait, but for those that came in since and are not yet off the list of waiters.
+pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SELECT 1 FROM hosts WHERE hosts.name = waiting.name) ORDER BY name";
+
+/// What there is to say of one name.
+#[derive(Debug)]
+pub enum Asked<'r> {
+    /// A host with a row.
+    Known(&'r Known),
+    /// A row that no record can be made of, as of a name that was valid once. It is not listed.
+    Unreadable(&'r str),
+    /// A name that had no room yet.
+    Waiting(&'r Host),
+}
+
+/// A host with what decides whether it is listed.
+#[derive(Debug)]
+pub struct Known {
+    /// Its record.
+    pub record: Record,
+    /// Its last verdict.
+    pub last: Option<Entry>,
+    /// It moves, or has moved, to a host that is Alive.
+    pub target_is_alive: bool,
+    /// Its group; none until it is grouped, soon after it came in.
+    pub group: Option<Group>,
+    /// Its place in its group.
+    pub place: Place,
+}
+
+/// What is asked for each host beside its row.
+struct Beside<'c> {
+    last: CachedStatement<'c>,
+    target: CachedStatement<'c>,
+    group: CachedStatement<'c>,
+}
+
+impl Reader {
+    /// Visits every name that the census has an answer for: hosts sorted by the bytes of their names, then those that wait. Streamed from one snapshot;
+    /// ends with the first error of `visit`.
+    ///
+    /// # Errors
+    /// A fault of ours, or what `visit` returned; some names may have been visited already.
+    pub fn each_asked<E: From<StoreError>>(
+        &self,
+        mut visit: impl FnMut(Asked<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let snapshot = self.connection().unchecked_transaction().map_err(ours)?;
+        let mut beside = Beside::new(&snapshot).map_err(ours)?;
+        let mut statement = snapshot.prepare_cached(EACH).map_err(ours)?;
+        let mut rows = statement.query([]).map_err(ours)?;
+        while let Some(columns) = rows.next().map_err(ours)? {
+            match beside.known(columns) {
+                Ok(known) => visit(Asked::Known(&known))?,
+                Err(StoreError::BadRow { .. }) => {
+                    let name: String = columns.get("name").map_err(ours)?;
+                    visit(Asked::Unreadable(&name))?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut statement = snapshot.prepare_cached(WAITING).map_err(ours)?;
+        let mut rows = statement.query([]).map_err(ours)?;
+        while let Some(row) = rows.next().map_err(ours)? {
+            let name: String = row.get(0).map_err(ours)?;
+            // A name that was valid when it came to wait.
+            if let Ok(host) = Host::parse(&name) {
+                visit(Asked::Waiting(&host))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ours(error: rusqlite::Error) -> StoreError {
+    error.into()
+}
+
+impl<'c> Beside<'c> {
+    fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            last: connection.prepare_cached(history::NEWEST_FIRST)?,
+            target: connection.prepare_cached(TARGET_IS_ALIVE)?,
+            group: connection.prepare_cached(groups::OF_HOST)?,
+        })
+    }
+
+    fn known(&mut self, columns: &Row<'_>) -> Result<Known, StoreError> {
+        let row = row::decode(columns)?;
+        let last = self
+            .last
+            .query_row([row.id, 1], history::entry)
+            .optional()?;
+        let target_is_alive = match &row.record.state {
+            State::Moving { target, .. } | State::Moved { target } => {
+                self.target.query_row([target.as_str()], |row| row.get(0))?
+            }
+            State::Discovered
+            | State::Alive
+            | State::Dying { .. }
+            | State::Dead
+            | State::OptedOut { .. }
+            | State::Parked => false,
+        };
+        let group = match row.group_id {
+            Some(id) => self
+                .group
+                .query_row([id], groups::group_columns)
+                .optional()?,
+            None => None,
+        };
+        Ok(Known {
+            last,
+            target_is_alive,
+            group,
+            place: row.place,
+            record: row.record,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

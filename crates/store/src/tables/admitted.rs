@@ -1,0 +1,238 @@
+//! The tables `admission_counters`, `admission_state` and `waiting`: what the gate remembers.
+//!
+//! In: names with room, the counters that they moved, changes of who waits. Out: which names were new; all of it back at a start. Refused: a row
+//! that no version of this program wrote.
+
+use admission::counters::Row;
+use admission::counters::Table;
+use admission::waiting::Change;
+use admission::{HashKey, NamedBy, Room, SourceId, Waiter};
+use protocol::Host;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::db::error::StoreError;
+use crate::tables::forgotten;
+use crate::tables::hosts::add::{self, Candidate, fifty, five};
+
+/// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
+const OLD_DELETED_MAX: u32 = 8000;
+
+/// A counter's parameters: window, what it counts, id, count.
+const PARAMETERS: usize = 4;
+
+/// What one decision of the gate writes, in one transaction.
+#[derive(Debug, Clone, Default)]
+pub struct Admission {
+    /// Names with room.
+    pub candidates: Vec<Candidate>,
+    /// The counters that moved, as they are now.
+    pub counters: Vec<Row>,
+    /// Start of the window, in seconds.
+    pub window_start_s: Option<u64>,
+    /// What changed among the names that wait.
+    pub waiting: Vec<Change>,
+    /// Somebody vouched for the names: forgotten ones come back.
+    pub brings_back: bool,
+}
+
+/// What the gate remembers.
+#[derive(Debug)]
+pub struct Remembered {
+    /// What counters are hashed by.
+    pub hash_key: HashKey,
+    /// The window that was entered last, in seconds.
+    pub window_start_s: Option<u64>,
+    /// The counters of that window.
+    pub counters: Vec<Row>,
+    /// Names that wait.
+    pub waiting: Vec<(String, Waiter)>,
+}
+
+pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
+
+/// As many as names are inserted at once, each NULL that is not there.
+pub(crate) const PUT_COUNTERS: &str = concat!(
+    "INSERT INTO admission_counters (window_start_s, counts, id, count) SELECT column1, column2, column3, column4 FROM (VALUES ",
+    fifty!("(?,?,?,?)"),
+    ") WHERE column1 IS NOT NULL ON CONFLICT (window_start_s, counts, id) DO UPDATE SET count = excluded.count"
+);
+
+pub(crate) const DELETE_COUNTER: &str =
+    "DELETE FROM admission_counters WHERE window_start_s = ?1 AND counts = ?2 AND id = ?3";
+
+pub(crate) const DELETE_OLD: &str = "DELETE FROM admission_counters WHERE (window_start_s, counts, id) IN \
+     (SELECT window_start_s, counts, id FROM admission_counters WHERE window_start_s < ?1 LIMIT ?2)";
+
+pub(crate) const PUT_WINDOW: &str =
+    "UPDATE admission_state SET window_start_s = ?1 WHERE id = 1 AND window_start_s IS NOT ?1";
+
+pub(crate) const PUT_WAITING: &str = "INSERT INTO waiting (name, room, first_named_s, last_named_s, source, named_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+     ON CONFLICT (name) DO UPDATE SET room = excluded.room, first_named_s = excluded.first_named_s, last_named_s = excluded.last_named_s, \
+     source = excluded.source, named_by = excluded.named_by";
+
+pub(crate) const DELETE_WAITING: &str = "DELETE FROM waiting WHERE name = ?1";
+
+pub(crate) const STATE: &str = "SELECT hash_key, window_start_s FROM admission_state WHERE id = 1";
+
+pub(crate) const COUNTERS: &str =
+    "SELECT counts, id, count FROM admission_counters WHERE window_start_s = ?1";
+
+pub(crate) const WAITING: &str =
+    "SELECT name, room, first_named_s, last_named_s, source, named_by FROM waiting";
+
+pub(crate) const WAITER: &str =
+    "SELECT name, room, first_named_s, last_named_s, source, named_by FROM waiting WHERE name = ?1";
+
+pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM waiting";
+
+/// Those of the names that are neither known nor forgotten. Writes nothing.
+pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Host>, StoreError> {
+    let mut unknown = Vec::new();
+    let key = forgotten::key(connection)?;
+    for host in hosts {
+        let is_known: bool = connection
+            .prepare_cached(IS_KNOWN)?
+            .query_row([host.as_str()], |row| row.get(0))?;
+        if !is_known && !forgotten::has(connection, &key, host)? {
+            unknown.push(host.clone());
+        }
+    }
+    Ok(unknown)
+}
+
+/// Writes what one decision brought. Gives, for each candidate, whether a row was made.
+pub(crate) fn admit(
+    connection: &Connection,
+    admission: &Admission,
+) -> Result<Vec<bool>, StoreError> {
+    if admission.brings_back {
+        for candidate in &admission.candidates {
+            forgotten::remember(connection, &candidate.host)?;
+        }
+    }
+    let made = add::insert_candidates(connection, &admission.candidates)?;
+    put_counters(connection, &admission.counters)?;
+    if let Some(start) = admission.window_start_s.map(signed) {
+        connection.prepare_cached(PUT_WINDOW)?.execute([start])?;
+        connection
+            .prepare_cached(DELETE_OLD)?
+            .execute(params![start, OLD_DELETED_MAX])?;
+    }
+    for change in &admission.waiting {
+        put_waiting(connection, change)?;
+    }
+    Ok(made)
+}
+
+/// All that the gate remembers.
+pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreError> {
+    let (hash_key, window): ([u8; 16], Option<i64>) = connection
+        .prepare_cached(STATE)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let window_start_s = window.map(unsigned);
+    let mut counters = Vec::new();
+    let mut statement = connection.prepare_cached(COUNTERS)?;
+    let mut rows = statement.query([window])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(1)?;
+        let table = Table::parse(row.get_ref(0)?.as_str().unwrap_or_default());
+        counters.push(Row {
+            table: table.ok_or(bad(id, "counts"))?,
+            id: unsigned(id),
+            window_start_s: window_start_s.unwrap_or_default(),
+            count: row.get(2)?,
+        });
+    }
+    let mut waiting = Vec::new();
+    let mut statement = connection.prepare_cached(WAITING)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        waiting.push((row.get(0)?, waiter(row)?));
+    }
+    Ok(Remembered {
+        hash_key: HashKey(hash_key),
+        window_start_s,
+        counters,
+        waiting,
+    })
+}
+
+/// What is known of a name that waits.
+pub(crate) fn find_waiter(
+    connection: &Connection,
+    host: &Host,
+) -> Result<Option<Waiter>, StoreError> {
+    connection
+        .prepare_cached(WAITER)?
+        .query_row([host.as_str()], |row| Ok(waiter(row)))
+        .optional()?
+        .transpose()
+}
+
+fn put_counters(connection: &Connection, counters: &[Row]) -> Result<(), StoreError> {
+    let (zero, others): (Vec<&Row>, Vec<_>) = counters.iter().partition(|row| row.count == 0);
+    for row in zero {
+        connection.prepare_cached(DELETE_COUNTER)?.execute(params![
+            signed(row.window_start_s),
+            row.table.as_str(),
+            signed(row.id)
+        ])?;
+    }
+    let mut statement = connection.prepare_cached(PUT_COUNTERS)?;
+    for portion in others.chunks(add::ROWS) {
+        statement.clear_bindings();
+        for (place, row) in (0..).step_by(PARAMETERS).zip(portion) {
+            statement.raw_bind_parameter(place + 1, signed(row.window_start_s))?;
+            statement.raw_bind_parameter(place + 2, row.table.as_str())?;
+            statement.raw_bind_parameter(place + 3, signed(row.id))?;
+            statement.raw_bind_parameter(place + 4, row.count)?;
+        }
+        statement.raw_execute()?;
+    }
+    Ok(())
+}
+
+fn put_waiting(connection: &Connection, change: &Change) -> Result<(), StoreError> {
+    match &change.waiter {
+        None => connection
+            .prepare_cached(DELETE_WAITING)?
+            .execute([&*change.name])?,
+        Some(waiter) => connection.prepare_cached(PUT_WAITING)?.execute(params![
+            &*change.name,
+            waiter.room.as_str(),
+            signed(waiter.first_named_s),
+            signed(waiter.last_named_s),
+            signed(waiter.source.0),
+            // All 64 bits.
+            waiter.named_by.0.cast_signed(),
+        ])?,
+    };
+    Ok(())
+}
+
+fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, StoreError> {
+    let source: i64 = row.get(4)?;
+    let room = Room::parse(row.get_ref(1)?.as_str().unwrap_or_default());
+    Ok(Waiter {
+        room: room.ok_or(bad(source, "room"))?,
+        first_named_s: unsigned(row.get(2)?),
+        last_named_s: unsigned(row.get(3)?),
+        source: SourceId(unsigned(source)),
+        named_by: NamedBy(row.get::<_, i64>(5)?.cast_unsigned()),
+    })
+}
+
+fn bad(id: i64, column: &'static str) -> StoreError {
+    StoreError::BadRow { id, column }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

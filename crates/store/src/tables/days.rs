@@ -1,0 +1,247 @@
+//! The tables `days`, `day_states` and `day_software`: what each day's last list was like, for plots over time.
+//!
+//! In: the counts of a list that was published. Out: a row a day, the oldest first. Refused: nothing; what is too old or too much is dropped.
+
+use census::state::StateName;
+use census::time::Timestamp;
+use rusqlite::{Connection, params};
+
+use crate::db::error::StoreError;
+use crate::queries::reader::Reader;
+use crate::writer::Writer;
+
+/// Days kept: three years, so that a year can be compared with the two before it. With their software they take some 2 MB.
+pub const DAYS_MAX: u32 = 3 * 366;
+
+/// Kinds of software kept a day: twice as many as a plot can show, so that who rises has a past.
+pub const SOFTWARE_A_DAY_MAX: usize = 20;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Counts are of the last list of a day; who came and went is added up over all of them.
+pub(crate) const PUT: &str = "INSERT INTO days (day, others, appeared, died) VALUES (?1, ?2, ?3, ?4) \
+     ON CONFLICT (day) DO UPDATE SET others = excluded.others, appeared = appeared + excluded.appeared, died = died + excluded.died";
+
+pub(crate) const CLEAR_STATES: &str = "DELETE FROM day_states WHERE day = ?1";
+pub(crate) const CLEAR_SOFTWARE: &str = "DELETE FROM day_software WHERE day = ?1";
+pub(crate) const PUT_STATE: &str = "INSERT INTO day_states (day, state, hosts) VALUES (?1, ?2, ?3)";
+pub(crate) const PUT_SOFTWARE: &str =
+    "INSERT INTO day_software (day, place, software, hosts) VALUES (?1, ?2, ?3, ?4)";
+
+/// Counts rows and no spans of time: a clock that was a year ahead for an hour must not cost three years. The other two tables' rows go with it, by
+/// the foreign keys.
+pub(crate) const PRUNE: &str =
+    "DELETE FROM days WHERE day IN (SELECT day FROM days ORDER BY day DESC LIMIT -1 OFFSET ?1)";
+
+pub(crate) const DAYS: &str =
+    "SELECT day, others, appeared, died FROM days WHERE day <= ?1 ORDER BY day";
+pub(crate) const STATES: &str = "SELECT state, hosts FROM day_states WHERE day = ?1";
+pub(crate) const SOFTWARE: &str =
+    "SELECT software, hosts FROM day_software WHERE day = ?1 ORDER BY place";
+
+/// A day's counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayCounts {
+    /// The day in UTC, as days since 1970.
+    pub day: i64,
+    /// Known hosts by state; a state that is missing has none.
+    pub by_state: Vec<(StateName, u64)>,
+    /// Listed hosts by software, the most frequent first; [`SOFTWARE_A_DAY_MAX`] are kept.
+    pub by_software: Vec<(String, u64)>,
+    /// Listed hosts of other or unknown software.
+    pub others: u64,
+    /// Hosts that came onto the list; written, they are added to those of the day's former lists.
+    pub appeared: u64,
+    /// Hosts that left it, for whatever reason; likewise. The column's name says less than it counts.
+    pub died: u64,
+}
+
+/// The day in UTC in which a moment lies, as days since 1970.
+pub fn day_of(at: Timestamp) -> i64 {
+    at.0.div_euclid(DAY_MS)
+}
+
+impl Writer {
+    /// Writes the counts of a list that was published, in place of those of the day's last one, and drops the oldest day beyond [`DAYS_MAX`].
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was written.
+    pub async fn record_day(&self, day: DayCounts) -> Result<(), StoreError> {
+        self.call(move |c| record(c, &day)).await
+    }
+}
+
+impl Reader {
+    /// The counts of all days up to the one of `now`, ascending: what a clock wrote that was ahead waits for its day.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn days(&self, now: Timestamp) -> Result<Vec<DayCounts>, StoreError> {
+        let snapshot = self.connection().unchecked_transaction()?;
+        let mut statement = snapshot.prepare_cached(DAYS)?;
+        let mut rows = statement.query([day_of(now)])?;
+        let mut days = Vec::new();
+        while let Some(row) = rows.next()? {
+            let day = row.get(0)?;
+            days.push(DayCounts {
+                day,
+                by_state: states(&snapshot, day)?,
+                by_software: software(&snapshot, day)?,
+                others: unsigned(row.get(1)?),
+                appeared: unsigned(row.get(2)?),
+                died: unsigned(row.get(3)?),
+            });
+        }
+        Ok(days)
+    }
+}
+
+fn record(connection: &Connection, day: &DayCounts) -> Result<(), StoreError> {
+    connection.prepare_cached(PUT)?.execute(params![
+        day.day,
+        signed(day.others),
+        signed(day.appeared),
+        signed(day.died)
+    ])?;
+    connection
+        .prepare_cached(CLEAR_STATES)?
+        .execute([day.day])?;
+    connection
+        .prepare_cached(CLEAR_SOFTWARE)?
+        .execute([day.day])?;
+    let mut put = connection.prepare_cached(PUT_STATE)?;
+    for (state, hosts) in &day.by_state {
+        put.execute(params![day.day, state.as_str(), signed(*hosts)])?;
+    }
+    let mut put = connection.prepare_cached(PUT_SOFTWARE)?;
+    for (place, (software, hosts)) in (0_i64..).zip(day.by_software.iter().take(SOFTWARE_A_DAY_MAX))
+    {
+        put.execute(params![day.day, place, software, signed(*hosts)])?;
+    }
+    connection.prepare_cached(PRUNE)?.execute([DAYS_MAX])?;
+    Ok(())
+}
+
+fn states(connection: &Connection, day: i64) -> Result<Vec<(StateName, u64)>, StoreError> {
+    let mut statement = connection.prepare_cached(STATES)?;
+    let mut rows = statement.query([day])?;
+    let mut states = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(0)?;
+        // A state of a former version is left out.
+        let state = StateName::ALL
+            .into_iter()
+            .find(|name| name.as_str() == word);
+        let hosts = unsigned(row.get(1)?);
+        states.extend(state.map(|state| (state, hosts)));
+    }
+    // In the order of the states, not of their words.
+    states.sort_unstable();
+    Ok(states)
+}
+
+fn software(connection: &Connection, day: i64) -> Result<Vec<(String, u64)>, StoreError> {
+    let mut statement = connection.prepare_cached(SOFTWARE)?;
+    let rows = statement.query_map([day], |row| Ok((row.get(0)?, unsigned(row.get(1)?))))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::migrate;
+
+    fn database() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate::SCHEMA.to_latest(&mut connection).unwrap();
+        connection
+            .execute_batch("PRAGMA foreign_keys = ON")
+            .unwrap();
+        connection
+    }
+
+    fn counts(day: i64, software: &[&str]) -> DayCounts {
+        let hosts = u64::try_from(software.len()).unwrap();
+        DayCounts {
+            day,
+            by_state: vec![(StateName::Alive, hosts), (StateName::Parked, 1)],
+            by_software: software
+                .iter()
+                .map(|name| ((*name).to_owned(), 1))
+                .collect(),
+            others: 3,
+            appeared: 2,
+            died: 1,
+        }
+    }
+
+    fn end_of(day: i64) -> Timestamp {
+        Timestamp((day + 1) * DAY_MS - 1)
+    }
+
+    #[test]
+    fn the_last_list_of_a_day_counts_and_who_came_and_went_is_added_up() {
+        let connection = database();
+        record(&connection, &counts(7, &["a", "b", "c"])).unwrap();
+        record(&connection, &counts(8, &["a"])).unwrap();
+        let last = DayCounts {
+            by_state: vec![(StateName::Alive, 9)],
+            others: 0,
+            ..counts(7, &["z", "b"])
+        };
+        record(&connection, &last).unwrap();
+        let expect = [
+            DayCounts {
+                appeared: 4,
+                died: 2,
+                ..last
+            },
+            counts(8, &["a"]),
+        ];
+        assert_eq!(Reader::new(connection).days(end_of(8)).unwrap(), expect);
+    }
+
+    #[test]
+    fn what_a_clock_wrote_that_was_ahead_is_not_told_and_costs_one_day() {
+        let connection = database();
+        for day in 0..i64::from(DAYS_MAX) {
+            record(&connection, &counts(day, &[])).unwrap();
+        }
+        record(&connection, &counts(90_000, &["a"])).unwrap();
+        let left = |table: &str| -> i64 {
+            let sql = format!("SELECT count(DISTINCT day) FROM {table}");
+            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(left("days"), i64::from(DAYS_MAX));
+        assert_eq!(left("day_states"), i64::from(DAYS_MAX));
+        let days = Reader::new(connection).days(end_of(5000)).unwrap();
+        assert_eq!(days.len(), usize::try_from(DAYS_MAX).unwrap() - 1);
+        assert_eq!(days[0].day, 1);
+    }
+
+    #[test]
+    fn a_day_keeps_the_most_frequent_software_alone() {
+        let connection = database();
+        let names: Vec<_> = (0..30).map(|n| n.to_string()).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        record(&connection, &counts(1, &names)).unwrap();
+        let days = Reader::new(connection).days(end_of(1)).unwrap();
+        let kept: Vec<_> = days[0].by_software.iter().map(|(name, _)| name).collect();
+        assert_eq!(kept, names[..SOFTWARE_A_DAY_MAX].iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_in_utc() {
+        assert_eq!(day_of(Timestamp(DAY_MS - 1)), 0);
+        assert_eq!(day_of(Timestamp(DAY_MS)), 1);
+        assert_eq!(day_of(Timestamp(-1)), -1);
+    }
+}

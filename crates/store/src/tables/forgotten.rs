@@ -1,0 +1,134 @@
+//! The table `forgotten`: names that never lived for a year, eight bytes each.
+//!
+//! In: names. Out: whether one was forgotten. Refused: more than [`FORGOTTEN_MAX`]; for each one beyond another one goes, by chance, and is a new name when
+//! it is named again. A wrong yes has the odds of one in 2⁶⁴ a pair of names; a name added by hand comes back all the same.
+
+use std::hash::Hasher as _;
+
+use protocol::Host;
+use rusqlite::Connection;
+use siphasher::sip::SipHasher13;
+
+use crate::db::error::StoreError;
+
+/// By which names are hashed.
+pub(crate) type Key = [u8; 16];
+
+/// Most names, some 180 MB: what comes of half a year of a flood that uses up all that may enter a day, the total of
+/// [`admission::Limits::ORDINARY`].
+const FORGOTTEN_MAX: i64 = 10_000_000;
+
+/// Hashes are spread evenly, so that no more than its part of all lies in each of as many equal spans: counting one is counting all.
+const SPANS: i64 = 4096;
+
+/// Hashes in a span: 2⁶⁴ over [`SPANS`].
+const SPAN: i64 = 1 << 52;
+
+pub(crate) const KEY: &str = "SELECT key FROM forgotten_key WHERE id = 1";
+pub(crate) const IS_FORGOTTEN: &str = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE hash = ?1)";
+pub(crate) const FORGET: &str =
+    "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
+pub(crate) const COUNT_SPAN: &str = "SELECT count(*) FROM forgotten WHERE hash BETWEEN ?1 AND ?2";
+/// The first of the span but the one that has just come.
+pub(crate) const DROP_ONE: &str = "DELETE FROM forgotten WHERE hash = \
+     (SELECT hash FROM forgotten WHERE hash BETWEEN ?1 AND ?2 AND hash <> ?3 ORDER BY hash LIMIT 1)";
+pub(crate) const REMEMBER: &str = "DELETE FROM forgotten WHERE hash = ?1";
+/// The history goes with it, by the foreign key.
+pub(crate) const DELETE: &str = "DELETE FROM hosts WHERE id = ?1";
+
+/// Whether the name was here for a year, never lived, and was forgotten.
+pub(crate) fn is_forgotten(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
+    has(connection, &key(connection)?, host)
+}
+
+/// The same by a key that was asked for before.
+pub(crate) fn has(connection: &Connection, key: &Key, host: &Host) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(IS_FORGOTTEN)?
+        .query_row([hash_by(key, host.as_str())], |row| row.get(0))?)
+}
+
+/// Deletes a host's row and keeps only that its name was here.
+pub(crate) fn forget(connection: &Connection, id: i64, host: &Host) -> Result<(), StoreError> {
+    let hash = hash(connection, host)?;
+    connection.prepare_cached(DELETE)?.execute([id])?;
+    connection.prepare_cached(FORGET)?.execute([hash])?;
+    keep_few(connection, hash, FORGOTTEN_MAX)
+}
+
+/// Drops another one when there are more than `most`, as far as the span of the `new` one tells.
+fn keep_few(connection: &Connection, new: i64, most: i64) -> Result<(), StoreError> {
+    let first = new - new.rem_euclid(SPAN);
+    let last = first + (SPAN - 1);
+    let count: i64 = connection
+        .prepare_cached(COUNT_SPAN)?
+        .query_row([first, last], |row| row.get(0))?;
+    if count > most / SPANS {
+        connection
+            .prepare_cached(DROP_ONE)?
+            .execute([first, last, new])?;
+    }
+    Ok(())
+}
+
+/// Lets a forgotten name in again.
+pub(crate) fn remember(connection: &Connection, host: &Host) -> Result<(), StoreError> {
+    let hash = hash(connection, host)?;
+    connection.prepare_cached(REMEMBER)?.execute([hash])?;
+    Ok(())
+}
+
+/// The name's keyed hash.
+fn hash(connection: &Connection, host: &Host) -> Result<i64, StoreError> {
+    Ok(hash_by(&key(connection)?, host.as_str()))
+}
+
+/// The key of the hash, drawn when the database was made.
+pub(crate) fn key(connection: &Connection) -> Result<Key, rusqlite::Error> {
+    connection
+        .prepare_cached(KEY)?
+        .query_row([], |row| row.get(0))
+}
+
+/// A name's hash. It is stored, so neither the function nor the key may ever change.
+pub(crate) fn hash_by(key: &Key, name: &str) -> i64 {
+    let mut hasher = SipHasher13::new_with_key(key);
+    hasher.write(name.as_bytes());
+    hasher.finish().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::migrate;
+
+    fn hashes(connection: &Connection) -> Vec<i64> {
+        let mut all = connection
+            .prepare("SELECT hash FROM forgotten ORDER BY hash")
+            .unwrap();
+        let all = all.query_map([], |row| row.get(0)).unwrap();
+        all.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn forgotten_names_are_bounded_and_the_newest_stays() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate::SCHEMA.to_latest(&mut connection).unwrap();
+        // Two a span.
+        let most = 2 * SPANS;
+        let ends = [i64::MIN, -SPAN, 0, i64::MAX - SPAN + 1];
+        for first in ends {
+            for hash in [first + 7, first, first + (SPAN - 1), first + 5] {
+                connection.execute(FORGET, [hash]).unwrap();
+                keep_few(&connection, hash, most).unwrap();
+                assert!(hashes(&connection).contains(&hash));
+            }
+        }
+        let kept = hashes(&connection);
+        assert_eq!(kept.len(), 2 * ends.len(), "{kept:?}");
+        let span = |hash: &i64| hash.div_euclid(SPAN);
+        for pair in kept.chunks(2) {
+            assert_eq!(span(&pair[0]), span(&pair[1]), "{kept:?}");
+        }
+    }
+}

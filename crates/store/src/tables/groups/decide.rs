@@ -1,0 +1,76 @@
+//! The writes of a decision about a group.
+//!
+//! In: a registered domain and what was decided. Out: the group's row, a line among the decisions, and the places and due times of its hosts.
+//! Refused: nothing.
+
+use census::group::Decision;
+use census::time::{Calendar, Jitter};
+use rusqlite::{Connection, params};
+
+use super::{BY_DOMAIN, Decided, MAKE, find};
+use crate::db::error::StoreError;
+
+pub(crate) const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, reason = ?4, decided_at = ?5, asked_since = NULL, asked = 0 WHERE domain = ?1";
+
+pub(crate) const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// Who was held back is welcome, and those that are asked daily come due within a day: not before a day after their last check (invariant I8). The
+/// row's id stands in for chance.
+pub(crate) const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
+     due = CASE WHEN in_flight = 0 AND state IN ('discovered', 'alive', 'dying', 'moving') \
+           THEN min(due, max(coalesce(last_checked, 0) + ?3, ?2 + (id * 7919 % 1000) * ?3 / 1000)) ELSE due END \
+     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1)";
+
+pub(crate) const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
+     WHERE last_alive IS NULL AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
+
+pub(crate) const DROP_EMPTY: &str =
+    "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
+
+/// Decides about a registered domain. Gives how many hosts it has.
+pub(super) fn decide(
+    connection: &Connection,
+    domain: &str,
+    decided: &Decided,
+    calendar: Calendar,
+) -> Result<u64, StoreError> {
+    let (a_day, word) = (a_day(decided.decision), decided.decision.as_str());
+    connection.prepare_cached(MAKE)?.execute([domain])?;
+    let (reason, at) = match decided.decision {
+        Decision::None => (None, None),
+        Decision::Allow | Decision::Deny | Decision::Limit { .. } => {
+            (Some(&decided.reason), Some(decided.at.0))
+        }
+    };
+    connection
+        .prepare_cached(DECIDE)?
+        .execute(params![domain, word, a_day, reason, at])?;
+    connection.prepare_cached(RECORD)?.execute(params![
+        decided.at.0,
+        domain,
+        word,
+        a_day,
+        decided.reason,
+        decided.who
+    ])?;
+    if decided.decision != Decision::Deny {
+        let day = decided.at.plus(calendar.day(Jitter(0))).since(decided.at);
+        let day = i64::try_from(day.as_millis()).unwrap_or(i64::MAX);
+        connection
+            .prepare_cached(WELCOME)?
+            .execute(params![domain, decided.at.0, day])?;
+    }
+    if decided.decision == Decision::None {
+        connection.prepare_cached(HOLD_BACK)?.execute([domain])?;
+    }
+    let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
+    connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
+    Ok(hosts)
+}
+
+fn a_day(decision: Decision) -> Option<u32> {
+    match decision {
+        Decision::Limit { a_day } => Some(a_day),
+        Decision::None | Decision::Allow | Decision::Deny => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! New names.
+//!
+//! In: names in canonical form, admitted by the caller. Out: rows in the state Discovered, or as another crawler knew them. Refused: nothing; a known row is not touched, so that
+//! nobody can make us ask a host sooner by naming it (invariant I8).
+
+use std::collections::HashSet;
+
+use census::state::Record;
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::db::error::StoreError;
+use crate::tables::admitted::IS_KNOWN;
+use crate::tables::forgotten;
+use crate::tables::hosts::{row, word};
+
+/// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
+pub(crate) const ADD_MAX: usize = 500;
+
+/// A name that was learned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The name.
+    pub host: Host,
+    /// When it is asked first.
+    pub due: Timestamp,
+    /// When it came in.
+    pub first_seen: Timestamp,
+}
+
+/// What became of a name that was added by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddedAs {
+    /// A row was made, or made again for a forgotten name, or a parked host came back.
+    New,
+    /// Known already, and not touched.
+    Known,
+}
+
+/// Rows that one statement writes. For each statement that may set off a trigger SQLite keeps the pages as they were before it, which for one row a
+/// statement is half of what a new name costs. Ten times as many rows gain nothing more; where there
+/// are fewer, the rest is NULL, at 10 to 20 µs a statement. `bench/RESULTS.md` has the figures.
+pub(crate) const ROWS: usize = 50;
+
+/// A row's parameters: name, first seen, due, hash.
+const PARAMETERS: usize = 4;
+
+macro_rules! five {
+    ($rows:expr) => {
+        concat!($rows, ",", $rows, ",", $rows, ",", $rows, ",", $rows)
+    };
+}
+
+macro_rules! fifty {
+    ($row:literal) => {
+        concat!(five!(five!($row)), ",", five!(five!($row)))
+    };
+}
+pub(crate) use {fifty, five};
+
+/// Of the names that are neither known nor forgotten.
+pub(crate) const INSERT: &str = concat!(
+    "INSERT INTO hosts (name, state, since, first_seen, due) SELECT column1, 'discovered', column2, column2, column3 FROM (VALUES ",
+    fifty!("(?,?,?,?)"),
+    ") WHERE column1 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM forgotten WHERE hash = column4) ON CONFLICT (name) DO NOTHING RETURNING name"
+);
+
+pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
+
+/// What is said of a host until its first verdict here.
+const ADOPTED: &str = "taken over from another crawler";
+
+/// Inserts discovered hosts, each unless it is known or forgotten; gives for each whether it did.
+pub(crate) fn insert_candidates(
+    connection: &Connection,
+    candidates: &[Candidate],
+) -> Result<Vec<bool>, StoreError> {
+    let key = forgotten::key(connection)?;
+    let mut statement = connection.prepare_cached(INSERT)?;
+    let mut made = Vec::with_capacity(candidates.len());
+    for portion in candidates.chunks(ROWS) {
+        statement.clear_bindings();
+        for (place, one) in (0..).step_by(PARAMETERS).zip(portion) {
+            let name = one.host.as_str();
+            statement.raw_bind_parameter(place + 1, name)?;
+            statement.raw_bind_parameter(place + 2, one.first_seen.0)?;
+            statement.raw_bind_parameter(place + 3, one.due.0)?;
+            statement.raw_bind_parameter(place + 4, forgotten::hash_by(&key, name))?;
+        }
+        let mut new: HashSet<String> = HashSet::with_capacity(portion.len());
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            new.insert(row.get(0)?);
+        }
+        // One that stands there twice is new once.
+        made.extend(portion.iter().map(|one| new.remove(one.host.as_str())));
+    }
+    Ok(made)
+}
+
+/// Inserts names by hand, due at once; forgotten and parked ones come back.
+pub(crate) fn add_now(
+    connection: &Connection,
+    hosts: &[Host],
+    now: Timestamp,
+) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    let mut candidates = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        forgotten::remember(connection, host)?;
+        candidates.push(Candidate {
+            host: host.clone(),
+            due: now,
+            first_seen: now,
+        });
+    }
+    let made = insert_candidates(connection, &candidates)?;
+    let mut added = Vec::with_capacity(made.len());
+    for (one, is_new) in candidates.into_iter().zip(made) {
+        let comes_in = is_new || word::unpark_row(connection, one.host.as_str(), now, now)?;
+        let added_as = if comes_in {
+            AddedAs::New
+        } else {
+            AddedAs::Known
+        };
+        added.push((one.host, added_as));
+    }
+    Ok(added)
+}
+
+/// Inserts hosts as another crawler knew them; forgotten ones come back.
+pub(crate) fn adopt(
+    connection: &Connection,
+    records: &[Record],
+) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    records
+        .iter()
+        .map(|record| {
+            let name = record.host.as_str();
+            let is_known: bool = connection
+                .prepare_cached(IS_KNOWN)?
+                .query_row([name], |row| row.get(0))?;
+            if is_known {
+                return Ok((record.host.clone(), AddedAs::Known));
+            }
+            forgotten::remember(connection, &record.host)?;
+            row::insert(connection, record)?;
+            connection
+                .prepare_cached(NOTE)?
+                .execute(params![name, ADOPTED])?;
+            Ok((record.host.clone(), AddedAs::New))
+        })
+        .collect()
+}

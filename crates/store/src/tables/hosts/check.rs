@@ -1,0 +1,322 @@
+//! A check's two writes: taken before it starts, settled or released when it is over.
+//!
+//! In: due hosts; changes. Out: records to check; rows. Refused: a host that is in flight already (invariant I8) or never asked (invariant I7).
+
+use census::class::{Class, PerClass};
+use census::schedule::due_when_taken;
+use census::state::{Record, State};
+use census::time::{Calendar, Jitter, Timestamp};
+use census::transition::Change;
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::db::error::StoreError;
+use crate::tables::hosts::mend;
+use crate::tables::hosts::row::{self, HostRow, columns};
+use crate::tables::{forgotten, groups, history};
+
+/// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
+pub(crate) const TAKE_MAX: u32 = 1000;
+
+/// Hosts looked at once more when those who were due for longest were put off.
+const PORTION_AGAIN: u32 = 250;
+
+/// Bytes of a row's last note: a sentence.
+const NOTE_BYTES_MAX: usize = 300;
+
+/// A host that is in flight from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its record, with its ordinary next due time already in it.
+    pub record: Record,
+    /// Its last checks that a crash of ours cut short, in a row.
+    pub interruptions: u32,
+    /// Its last checks that ended in a fault of ours, in a row.
+    pub faults: u32,
+    /// Its class when it was taken.
+    pub class: Class,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// The host was forgotten: its row is gone.
+    pub forgotten: bool,
+    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
+    pub overruled: bool,
+}
+
+pub(crate) const TAKE_DUE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 ORDER BY due LIMIT ?3"
+);
+
+/// Counts no further than it has to: a backlog of millions costs no more than a full room.
+pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
+
+pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
+
+pub(crate) const CLEAR: &str =
+    "UPDATE hosts SET in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = ?1";
+
+pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
+     due = CASE WHEN state = 'parked' OR (state = 'opted_out' AND opted_out_by <> 'robots') THEN NULL ELSE ?2 END, \
+     last_note = coalesce(?3, last_note) WHERE name = ?1";
+
+pub(crate) const COUNT_FAULT: &str =
+    "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
+
+/// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that
+/// have been due for longest. Hosts whose group has no turn for them are put off, and others of
+/// their class looked at: one sick group must not keep them waiting.
+pub(crate) fn take_due(
+    connection: &Connection,
+    now: Timestamp,
+    wanted: PerClass<u32>,
+    jitters: &[Jitter],
+    calendar: Calendar,
+) -> Result<Vec<Taken>, StoreError> {
+    let mut taking = Taking {
+        connection,
+        now,
+        calendar,
+        jitters: jitters.iter().copied().peekable(),
+        taken: Vec::new(),
+        left: TAKE_MAX,
+    };
+    let mut missing = wanted;
+    // The first time most of those that are looked at are taken.
+    let mut portion_min = 0;
+    loop {
+        let mut found = 0;
+        for class in Class::ALL {
+            found += taking.of_class(class, missing.of_mut(class), portion_min)?;
+        }
+        let is_over = missing.sum() == 0 || taking.left == 0 || taking.jitters.peek().is_none();
+        if found == 0 || is_over {
+            return Ok(taking.taken);
+        }
+        portion_min = PORTION_AGAIN;
+    }
+}
+
+/// How many of each class are due, counted up to `most`.
+pub(crate) fn due_by_class(
+    connection: &Connection,
+    now: Timestamp,
+    most: u32,
+) -> Result<PerClass<u32>, StoreError> {
+    let mut statement = connection.prepare_cached(COUNT_WAITING)?;
+    let mut waiting = PerClass::default();
+    for class in Class::ALL {
+        *waiting.of_mut(class) =
+            statement.query_row(params![class.number(), now.0, most], |row| row.get(0))?;
+    }
+    Ok(waiting)
+}
+
+/// What one request has taken so far.
+struct Taking<'c, J: Iterator> {
+    connection: &'c Connection,
+    now: Timestamp,
+    calendar: Calendar,
+    jitters: std::iter::Peekable<J>,
+    taken: Vec<Taken>,
+    /// Hosts that it may still look at.
+    left: u32,
+}
+
+impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
+    /// Takes hosts of a class until none is `missing`, of those found in one look. Gives how many
+    /// it found.
+    fn of_class(
+        &mut self,
+        class: Class,
+        missing: &mut u32,
+        portion_min: u32,
+    ) -> Result<usize, StoreError> {
+        if *missing == 0 || self.left == 0 {
+            return Ok(0);
+        }
+        let rows = self.look(class, (*missing).max(portion_min).min(self.left))?;
+        let found = rows.len();
+        for row in rows {
+            if *missing == 0 {
+                break;
+            }
+            self.left = self.left.saturating_sub(1);
+            match row {
+                Ok(row) => *missing = missing.saturating_sub(u32::from(self.take(row)?)),
+                // One such row at the head of the queue would otherwise stop the census.
+                Err(StoreError::BadRow { id, column }) => {
+                    mend::park_bad_row(self.connection, id, column, self.now)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    fn look(
+        &self,
+        class: Class,
+        portion: u32,
+    ) -> Result<Vec<Result<HostRow, StoreError>>, StoreError> {
+        let mut statement = self.connection.prepare_cached(TAKE_DUE)?;
+        let parameters = params![class.number(), self.now.0, portion];
+        let rows = statement.query_map(parameters, |row| Ok(row::decode(row)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes a host, or puts it off. Gives whether it was taken.
+    fn take(&mut self, row: HostRow) -> Result<bool, StoreError> {
+        let (connection, now, calendar) = (self.connection, self.now, self.calendar);
+        let Some(jitter) = self.jitters.peek().copied() else {
+            return Ok(false);
+        };
+        let is_taken = groups::is_its_turn(connection, &row, now, own(jitter, &row), calendar)?;
+        if is_taken {
+            self.jitters.next();
+            self.taken
+                .push(take(connection, row, now, jitter, calendar)?);
+        }
+        Ok(is_taken)
+    }
+}
+
+/// A throw of its own for a host that may be put off: many of them share one that nobody has used up.
+fn own(jitter: Jitter, row: &HostRow) -> Jitter {
+    mend::jitter(u64::from(jitter.0), row.id)
+}
+
+/// Takes one host whatever its due time.
+pub(crate) fn take_one(
+    connection: &Connection,
+    host: &Host,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Result<Option<Taken>, StoreError> {
+    let Some(row) = row::find(connection, host)? else {
+        return Ok(None);
+    };
+    if row.in_flight {
+        return Err(StoreError::InFlight { host: host.clone() });
+    }
+    if row.record.state.is_never_asked() {
+        return Err(StoreError::NeverAsked { host: host.clone() });
+    }
+    if let Some(id) = row.group_id
+        && groups::is_denied(connection, id)?
+    {
+        return Err(StoreError::GroupDenied { host: host.clone() });
+    }
+    take(connection, row, now, jitter, calendar).map(Some)
+}
+
+fn take(
+    connection: &Connection,
+    row: HostRow,
+    now: Timestamp,
+    jitter: Jitter,
+    calendar: Calendar,
+) -> Result<Taken, StoreError> {
+    let class = row.class();
+    let mut record = row.record;
+    record.due = due_when_taken(&record, now, jitter, calendar);
+    connection
+        .prepare_cached(MARK)?
+        .execute(params![row.id, record.due.map(|due| due.0)])?;
+    Ok(Taken {
+        record,
+        interruptions: row.interruptions,
+        faults: row.faults,
+        class,
+    })
+}
+
+/// Writes a change, and with it all that belongs to it.
+pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committed, StoreError> {
+    let host = &change.record.host;
+    let Some(row) = row::find(connection, host)? else {
+        return Err(StoreError::Unknown { host: host.clone() });
+    };
+    let mut settled = Committed {
+        forgotten: false,
+        overruled: is_overruled(&row.record.state, &change.record.state),
+    };
+    let mut is_cleared = false;
+    if settled.overruled {
+        let record = Record {
+            last_checked: change.record.last_checked,
+            due: None,
+            ..row.record
+        };
+        row::update(connection, row.id, &record)?;
+    } else if change.forget {
+        forgotten::forget(connection, row.id, host)?;
+        settled.forgotten = true;
+        return Ok(settled);
+    } else {
+        is_cleared = row::confirm(connection, &row, &change.record)?;
+        if !is_cleared {
+            row::update(connection, row.id, &change.record)?;
+        }
+    }
+    if !is_cleared {
+        connection.prepare_cached(CLEAR)?.execute([row.id])?;
+    }
+    history::append(connection, row.id, &change.record, &change.entry)?;
+    Ok(settled)
+}
+
+/// Whether the row says no to the change. The change was made from the record as it was when the check began; an opt-out or a hold that came in
+/// since then must not be lost under it (invariant I7).
+fn is_overruled(current: &State, next: &State) -> bool {
+    match current {
+        State::Parked => current != next && !matches!(next, State::OptedOut { .. }),
+        State::OptedOut { .. } => current.is_never_asked() && current != next,
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. } => false,
+    }
+}
+
+/// Ends a check that said nothing about its host.
+pub(crate) fn release(
+    connection: &Connection,
+    host: &Host,
+    due: Timestamp,
+    note: Option<&str>,
+) -> Result<(), StoreError> {
+    let note = note.map(|note| {
+        let mut note = note.to_owned();
+        note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX));
+        note
+    });
+    let rows = connection
+        .prepare_cached(RELEASE)?
+        .execute(params![host.as_str(), due.0, note])?;
+    if rows == 0 {
+        return Err(StoreError::Unknown { host: host.clone() });
+    }
+    Ok(())
+}
+
+/// Counts a fault that only this host's check ran into; gives how many there were in a row.
+pub(crate) fn count_fault(connection: &Connection, host: &Host) -> Result<u32, StoreError> {
+    let faults = connection
+        .prepare_cached(COUNT_FAULT)?
+        .query_row([host.as_str()], |row| row.get(0));
+    match faults {
+        Ok(faults) => Ok(faults),
+        Err(rusqlite::Error::QueryReturnedNoRows) => {
+            Err(StoreError::Unknown { host: host.clone() })
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,219 @@
+//! What people say about a host: opt-outs, their end, holds.
+//!
+//! In: a host and who speaks. Out: its new state. Refused: taking back what somebody else said (invariant I7).
+
+use census::state::{OptedOutBy, Record, State};
+use census::time::{Calendar, Timestamp};
+use protocol::Host;
+use rusqlite::{Connection, params};
+
+use crate::db::error::StoreError;
+use crate::tables::hosts::{mend, row};
+
+/// Parked rows that one transaction looks at, so that a long walk never holds the writer up.
+pub(crate) const UNPARKED_MAX: u32 = 500;
+
+pub(crate) const PARKED: &str = "SELECT id, name FROM hosts \
+     WHERE state = 'parked' AND hidden = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+
+/// The state before is the last verdict's, where that was `alive`. Every other host is asked as if
+/// it had just come in, robots.txt first, and is on no list until it answers.
+pub(crate) const UNPARK: &str = "UPDATE hosts SET state = CASE \
+     WHEN (SELECT verdict FROM history WHERE host_id = hosts.id ORDER BY seq DESC LIMIT 1) = 'alive' \
+     THEN 'alive' ELSE 'discovered' END, \
+     since = ?3, due = ?2, doublings = 0, last_note = 'its name is admitted again' \
+     WHERE name = ?1 AND state = 'parked'";
+
+/// What became of an opt-out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptOut {
+    /// The host is opted out from now on; one that was unknown got a row, so that no peers list can bring it in later.
+    Done,
+    /// It was opted out already, by the one named, and that stands: only they can take it back.
+    Stands {
+        /// Whose opt-out it is.
+        by: OptedOutBy,
+    },
+}
+
+/// What became of taking an opt-out back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptIn {
+    /// The host is discovered anew and due at once.
+    Done,
+    /// Somebody else opted it out, and only they can take that back.
+    NotTheirs {
+        /// Whose opt-out it is.
+        by: OptedOutBy,
+    },
+    /// It was not opted out.
+    NotOptedOut,
+    /// There is no such row.
+    Unknown,
+}
+
+/// What became of a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Park {
+    /// The host is kept and never asked; one that was unknown got a row.
+    Done,
+    /// It opted out by word of mouth, which stands: it is never asked anyway, and the opt-out must not get lost under the hold.
+    OptedOut {
+        /// Whose opt-out it is.
+        by: OptedOutBy,
+    },
+}
+
+/// Opts a host out.
+///
+/// A word of mouth counts for more than robots.txt and replaces it; among owner and moderator the first stands, since a row holds one of them.
+pub(crate) fn opt_out(
+    connection: &Connection,
+    host: &Host,
+    by: OptedOutBy,
+    now: Timestamp,
+) -> Result<OptOut, StoreError> {
+    let found = row::find(connection, host)?;
+    if let Some(State::OptedOut { by: standing }) = found.as_ref().map(|row| &row.record.state)
+        && (*standing != OptedOutBy::Robots || by == OptedOutBy::Robots)
+    {
+        return Ok(OptOut::Stands { by: *standing });
+    }
+    put(connection, host, State::OptedOut { by }, now)?;
+    Ok(OptOut::Done)
+}
+
+/// Whether a host may be asked at all, known or not.
+pub(crate) fn may_be_asked(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
+    let found = row::find(connection, host)?;
+    Ok(found.is_none_or(|row| !row.record.state.is_never_asked()))
+}
+
+/// Takes an opt-out back, for whoever made it.
+pub(crate) fn opt_in(
+    connection: &Connection,
+    host: &Host,
+    by: OptedOutBy,
+    now: Timestamp,
+) -> Result<OptIn, StoreError> {
+    let Some(row) = row::find(connection, host)? else {
+        return Ok(OptIn::Unknown);
+    };
+    match row.record.state {
+        State::OptedOut { by: standing } if standing != by => Ok(OptIn::NotTheirs { by: standing }),
+        State::OptedOut { .. } => {
+            put(connection, host, State::Discovered, now)?;
+            Ok(OptIn::Done)
+        }
+        State::Discovered
+        | State::Alive
+        | State::Dying { .. }
+        | State::Dead
+        | State::Moving { .. }
+        | State::Moved { .. }
+        | State::Parked => Ok(OptIn::NotOptedOut),
+    }
+}
+
+/// Parks a host whose name is no longer admitted: it is kept and never asked.
+pub(crate) fn park(
+    connection: &Connection,
+    host: &Host,
+    now: Timestamp,
+) -> Result<Park, StoreError> {
+    let found = row::find(connection, host)?;
+    if let Some(State::OptedOut { by }) = found.as_ref().map(|row| &row.record.state)
+        && *by != OptedOutBy::Robots
+    {
+        return Ok(Park::OptedOut { by: *by });
+    }
+    put(connection, host, State::Parked, now)?;
+    Ok(Park::Done)
+}
+
+/// Where a walk through the parked rows is. The index of states orders them so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ParkedCursor {
+    hidden: bool,
+    id: i64,
+}
+
+/// Brings back the admitted hosts among the next [`UNPARKED_MAX`] parked ones, each due within the
+/// hour. Gives their number, and where to go on: `None` after the last parked row.
+pub(crate) fn unpark(
+    connection: &Connection,
+    from: ParkedCursor,
+    admits: impl Fn(&Host) -> bool,
+    now: Timestamp,
+    jitter_seed: u64,
+    calendar: Calendar,
+) -> Result<(u64, Option<ParkedCursor>), StoreError> {
+    let rows: Vec<(i64, String)> = connection
+        .prepare_cached(PARKED)?
+        .query_map(params![from.hidden, from.id, UNPARKED_MAX], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let mut brought = 0_u64;
+    for (id, name) in &rows {
+        // A row whose text is no name of this version stays parked.
+        let host = Host::parse(name).ok().filter(|host| host.as_str() == name);
+        if host.is_some_and(|host| admits(&host)) {
+            let due = now.plus(calendar.again_soon(mend::jitter(jitter_seed, *id)));
+            unpark_row(connection, name, due, now)?;
+            brought = brought.saturating_add(1);
+        }
+    }
+    let next = match rows.last() {
+        Some((id, _)) => Some(ParkedCursor { id: *id, ..from }),
+        None if from.hidden => None,
+        None => Some(ParkedCursor {
+            hidden: true,
+            id: i64::MIN,
+        }),
+    };
+    Ok((brought, next))
+}
+
+/// Brings one host back, whose name the caller knows to be admitted. Gives whether it was parked.
+pub(crate) fn unpark_row(
+    connection: &Connection,
+    name: &str,
+    due: Timestamp,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let changed = connection
+        .prepare_cached(UNPARK)?
+        .execute(params![name, due.0, now.0])?;
+    Ok(changed > 0)
+}
+
+/// Puts a host into a state, whatever it was in; makes its row if there is none.
+fn put(
+    connection: &Connection,
+    host: &Host,
+    state: State,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let found = row::find(connection, host)?;
+    let id = found.as_ref().map(|row| row.id);
+    let former = found.map_or_else(
+        || Record::discovered(host.clone(), now, now),
+        |row| row.record,
+    );
+    let record = Record {
+        due: (!state.is_never_asked()).then_some(now),
+        since: if former.state == state {
+            former.since
+        } else {
+            now
+        },
+        state,
+        doublings: 0,
+        ..former
+    };
+    match id {
+        Some(id) => row::update(connection, id, &record),
+        None => row::insert(connection, &record),
+    }
+}
