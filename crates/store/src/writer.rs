@@ -25,9 +25,10 @@ use crate::tables::admitted::{self, Admission, Remembered};
 use crate::tables::dumps;
 use crate::tables::dumps::DumpRecord;
 use crate::tables::hosts::add::{ADD_MAX, AddedAs};
-use crate::tables::hosts::check::{Committed, Taken};
-use crate::tables::hosts::word::{OptIn, OptOut, Park, ParkedCursor};
-use crate::tables::hosts::{add, check, mend, word};
+use crate::tables::hosts::commit::Committed;
+use crate::tables::hosts::opt_out::{OptIn, OptOut, Park, ParkedCursor};
+use crate::tables::hosts::take::Taken;
+use crate::tables::hosts::{add, commit, opt_out, recovery, take};
 use crate::tables::known::KnownNames;
 use crate::writer::batch::{Job, Task};
 
@@ -63,7 +64,7 @@ impl Writer {
         jitters: Vec<Jitter>,
         calendar: Calendar,
     ) -> Result<Vec<Taken>, StoreError> {
-        self.call(move |c| check::take_due(c, now, wanted, &jitters, calendar))
+        self.call(move |c| take::take_due(c, now, wanted, &jitters, calendar))
             .await
     }
 
@@ -84,7 +85,7 @@ impl Writer {
         calendar: Calendar,
     ) -> Result<Option<Taken>, StoreError> {
         let host = host.clone();
-        self.call(move |c| check::take_one(c, &host, now, jitter, calendar))
+        self.call(move |c| take::take_one(c, &host, now, jitter, calendar))
             .await
     }
 
@@ -96,7 +97,7 @@ impl Writer {
     /// # Errors
     /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
     pub async fn commit(&self, change: Change) -> Result<Committed, StoreError> {
-        self.call(move |c| check::commit(c, &change)).await
+        self.call(move |c| commit::commit(c, &change)).await
     }
 
     /// Ends a check that said nothing about its host (deferred, offline, fault, unconfirmed, interrupted): it is no longer in flight and due at `due`,
@@ -111,7 +112,7 @@ impl Writer {
         note: Option<String>,
     ) -> Result<(), StoreError> {
         let host = host.clone();
-        self.call(move |c| check::release(c, &host, due, note.as_deref()))
+        self.call(move |c| commit::release(c, &host, due, note.as_deref()))
             .await
     }
 
@@ -121,7 +122,7 @@ impl Writer {
     /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
     pub async fn count_fault(&self, host: &Host) -> Result<u32, StoreError> {
         let host = host.clone();
-        self.call(move |c| check::count_fault(c, &host)).await
+        self.call(move |c| commit::count_fault(c, &host)).await
     }
 
     /// Whether a name is surely known or forgotten, by memory alone: nothing is to be done about it. Of one that is not recognised nothing follows, and
@@ -227,7 +228,7 @@ impl Writer {
     /// A fault of ours.
     pub async fn may_be_asked(&self, host: &Host) -> Result<bool, StoreError> {
         let host = host.clone();
-        self.call(move |c| word::may_be_asked(c, &host)).await
+        self.call(move |c| opt_out::may_be_asked(c, &host)).await
     }
 
     /// Opts a host out, known or not.
@@ -242,7 +243,7 @@ impl Writer {
     ) -> Result<OptOut, StoreError> {
         let named = host.clone();
         let done = self
-            .call(move |c| word::opt_out(c, &named, by, now))
+            .call(move |c| opt_out::opt_out(c, &named, by, now))
             .await?;
         self.known.learn(host);
         Ok(done)
@@ -259,7 +260,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<OptIn, StoreError> {
         let host = host.clone();
-        self.call(move |c| word::opt_in(c, &host, by, now)).await
+        self.call(move |c| opt_out::opt_in(c, &host, by, now)).await
     }
 
     /// Parks a host whose name is no longer admitted: it is kept and never asked.
@@ -268,7 +269,7 @@ impl Writer {
     /// A fault of ours.
     pub async fn park(&self, host: &Host, now: Timestamp) -> Result<Park, StoreError> {
         let named = host.clone();
-        let done = self.call(move |c| word::park(c, &named, now)).await?;
+        let done = self.call(move |c| opt_out::park(c, &named, now)).await?;
         self.known.learn(host);
         Ok(done)
     }
@@ -290,7 +291,7 @@ impl Writer {
         while let Some(cursor) = from {
             let admits = admits.clone();
             let portion = self
-                .call(move |c| word::unpark(c, cursor, &admits, now, jitter_seed, calendar))
+                .call(move |c| opt_out::unpark(c, cursor, &admits, now, jitter_seed, calendar))
                 .await?;
             all = all.saturating_add(portion.0);
             from = portion.1;
@@ -302,7 +303,7 @@ impl Writer {
     /// been interrupted: they are due again within the hour, the third time in a row at their ordinary time.
     ///
     /// # Errors
-    /// A fault of ours; some of it may be mended.
+    /// A fault of ours; some of it may be done.
     pub async fn recover(
         &self,
         now: Timestamp,
@@ -310,7 +311,7 @@ impl Writer {
         calendar: Calendar,
     ) -> Result<u64, StoreError> {
         self.clamp(now, calendar).await?;
-        self.call(move |c| mend::recover(c, now, jitter_seed, calendar))
+        self.call(move |c| recovery::recover(c, now, jitter_seed, calendar))
             .await
     }
 
@@ -321,9 +322,11 @@ impl Writer {
     pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
         let mut all = 0_u64;
         loop {
-            let brought = self.call(move |c| mend::clamp(c, now, calendar)).await?;
+            let brought = self
+                .call(move |c| recovery::clamp(c, now, calendar))
+                .await?;
             all = all.saturating_add(brought.into());
-            if brought < mend::CLAMPED_MAX {
+            if brought < recovery::CLAMPED_MAX {
                 return Ok(all);
             }
         }
@@ -334,7 +337,7 @@ impl Writer {
     /// # Errors
     /// A fault of ours.
     pub async fn try_write(&self) -> Result<(), StoreError> {
-        self.call(mend::try_write).await
+        self.call(recovery::try_write).await
     }
 
     /// Remembers that a dump of so many names was published.

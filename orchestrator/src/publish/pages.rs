@@ -17,7 +17,7 @@ use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::Intake;
 use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
-use store::{Asked, DayCounts, Known, Reader, StoreError};
+use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
 use super::{Occasion, moment};
@@ -64,7 +64,7 @@ pub(super) fn publish(
         rows: Standing::of(folder)?,
         occasion,
     };
-    reader.each_asked(|asked| making.take(asked))?;
+    reader.each_host_answer(|host_answer| making.take(host_answer))?;
     let Making {
         mut site,
         mut rows,
@@ -129,9 +129,9 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn take(&mut self, asked: Asked<'_>) -> Result<(), PagesError> {
-        match asked {
-            Asked::Known(known) => {
+    fn take(&mut self, host_answer: HostAnswer<'_>) -> Result<(), PagesError> {
+        match host_answer {
+            HostAnswer::Known(known) => {
                 let host = &known.record.host;
                 let row = self.rows_up_to(host.as_str())?;
                 let reason = self.reason(host, Subject::Known(&known.record, facts_of(known)));
@@ -145,10 +145,10 @@ impl Making<'_> {
                 }
             }
             // Nobody can be told of it, and it stays nowhere.
-            Asked::Unreadable(name) => {
+            HostAnswer::Unreadable(name) => {
                 self.rows_up_to(name)?;
             }
-            Asked::Waiting(host) => {
+            HostAnswer::Waiting(host) => {
                 if let Some(why) = Why::of(&self.reason(host, Subject::Waiting)) {
                     self.site.answer(host, &waiting(why))?;
                 }
@@ -180,7 +180,7 @@ impl Making<'_> {
     }
 }
 
-fn facts_of(known: &Known) -> why::Facts<'_> {
+fn facts_of(known: &KnownHost) -> why::Facts<'_> {
     why::Facts {
         target_is_alive: known.target_is_alive,
         group: known.group.as_ref(),
@@ -189,12 +189,12 @@ fn facts_of(known: &Known) -> why::Facts<'_> {
     }
 }
 
-fn found(known: &Known) -> Option<Found> {
+fn found(known: &KnownHost) -> Option<Found> {
     let last = known.last.as_ref()?;
     Found::parse(&last.verdict, last.reason.as_deref())
 }
 
-fn answer(known: &Known, why: Why) -> Answer {
+fn answer(known: &KnownHost, why: Why) -> Answer {
     if why == Why::Withheld {
         return Answer::WITHHELD;
     }

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle, Row};
 use crate::db::error::StoreError;
 use crate::queries::reader::Reader;
 use crate::tables::history;
-use crate::tables::hosts::mend;
+use crate::tables::hosts::recovery;
 
 /// Names told of one finding: enough to look at, and no list of a million.
 const EXAMPLES_MAX: u32 = 10;
@@ -278,7 +278,7 @@ fn broken(connection: &Connection, invariant: &Invariant) -> Result<Vec<String>,
 
 /// Names, and targets of moves, that the rules of names don't take as they stand there.
 fn bad_names(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
-    let mut statement = connection.prepare(mend::NAMES)?;
+    let mut statement = connection.prepare(recovery::NAMES)?;
     let mut rows = statement.query([])?;
     let mut bad = Vec::new();
     let most = usize::try_from(EXAMPLES_MAX).unwrap_or(usize::MAX);
@@ -286,7 +286,7 @@ fn bad_names(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
         && bad.len() < most
     {
         for name in [row.get(1)?, row.get::<_, Option<String>>(2)?] {
-            bad.extend(name.filter(|name| !mend::is_canonical(name)));
+            bad.extend(name.filter(|name| !recovery::is_canonical(name)));
         }
     }
     Ok(told(

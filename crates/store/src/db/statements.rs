@@ -7,8 +7,8 @@
 //! is what the daemon does.
 
 use crate::db::soundness;
-use crate::queries::{asked, reader};
-use crate::tables::hosts::{add, check, mend, row, word};
+use crate::queries::{host_answers, reader};
+use crate::tables::hosts::{add, commit, opt_out, recovery, row, take};
 use crate::tables::{admitted, days, dumps, forgotten, groups, history, known, sources};
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
@@ -43,7 +43,7 @@ statements! {
     admitted::WAITING => ["SCAN waiting"] because "at a start, all that the gate remembers",
     admitted::WAITER => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
     admitted::COUNT_WAITING => ["SCAN waiting"] because "those who wait are bounded: admission::waiting",
-    asked::WAITING => ["SCAN waiting", "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"]
+    host_answers::WAITING => ["SCAN waiting", "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"]
         because "once a dump, for the answers of all names",
     days::PUT => [],
     days::CLEAR_STATES => ["SEARCH day_states USING PRIMARY KEY (day=?)"],
@@ -154,25 +154,25 @@ statements! {
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
     ] because "the rows that are written",
     add::NOTE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    check::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
-    check::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+    take::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    take::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
         because "counts no further than it is told to",
-    check::MARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    check::CLEAR => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    check::RELEASE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    check::COUNT_FAULT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    mend::IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"] because "at a start; the index holds those in flight alone",
-    mend::INTERRUPTED => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    mend::CLAMP => [
+    take::MARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    commit::CLEAR => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    commit::RELEASE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    commit::COUNT_FAULT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    recovery::IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"] because "at a start; the index holds those in flight alone",
+    recovery::INTERRUPTED => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    recovery::CLAMP => [
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)",
     ],
-    mend::CLAMP_IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"]
+    recovery::CLAMP_IN_FLIGHT => ["SCAN hosts USING INDEX hosts_in_flight"]
         because "after the clock has jumped; the index holds those in flight alone",
-    mend::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",
-    mend::PARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
-    word::PARKED => ["SEARCH hosts USING INDEX hosts_state (state=? AND hidden=? AND rowid>?)"],
-    word::UNPARK => [
+    recovery::NAMES => ["SCAN hosts"] because "at a start, and `fedicensus db check`: all names against the rules of this version",
+    recovery::PARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
+    opt_out::PARKED => ["SEARCH hosts USING INDEX hosts_state (state=? AND hidden=? AND rowid>?)"],
+    opt_out::UNPARK => [
         "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
     ],

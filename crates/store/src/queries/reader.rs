@@ -15,8 +15,8 @@ use crate::db::error::StoreError;
 use crate::db::migrate;
 use crate::tables::dumps::DumpRecord;
 use crate::tables::groups::StoredGroup;
-use crate::tables::hosts::check;
 use crate::tables::hosts::row::{self, columns};
+use crate::tables::hosts::take;
 use crate::tables::{admitted, dumps, forgotten, groups, history};
 
 /// A connection that reads. One thread at a time uses it; make one a thread.
@@ -267,7 +267,7 @@ impl Reader {
     /// # Errors
     /// A fault of ours.
     pub fn due_by_class(&self, now: Timestamp, most: u32) -> Result<PerClass<u32>, StoreError> {
-        check::due_by_class(&self.connection, now, most)
+        take::due_by_class(&self.connection, now, most)
     }
 
     /// How many hosts that are not in flight come due after `after` and until `until`, counted up to `most`.

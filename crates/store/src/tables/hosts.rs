@@ -1,7 +1,8 @@
 //! The table `hosts`: one row a host.
 
 pub(crate) mod add;
-pub(crate) mod check;
-pub(crate) mod mend;
+pub(crate) mod commit;
+pub(crate) mod opt_out;
+pub(crate) mod recovery;
 pub(crate) mod row;
-pub(crate) mod word;
+pub(crate) mod take;

@@ -19,8 +19,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 mod classes;
 mod confirmed;
-mod mending;
 mod parked;
+mod recovery;
 mod trouble;
 
 struct Census {

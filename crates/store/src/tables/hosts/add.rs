@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use crate::db::error::StoreError;
 use crate::tables::admitted::IS_KNOWN;
 use crate::tables::forgotten;
-use crate::tables::hosts::{row, word};
+use crate::tables::hosts::{opt_out, row};
 
 /// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
 pub(crate) const ADD_MAX: usize = 500;
@@ -117,7 +117,7 @@ pub(crate) fn add_now(
     let made = insert_candidates(connection, &candidates)?;
     let mut added = Vec::with_capacity(made.len());
     for (one, is_new) in candidates.into_iter().zip(made) {
-        let comes_in = is_new || word::unpark_row(connection, one.host.as_str(), now, now)?;
+        let comes_in = is_new || opt_out::unpark_row(connection, one.host.as_str(), now, now)?;
         let added_as = if comes_in {
             AddedAs::New
         } else {

@@ -57,7 +57,7 @@ proptest! {
             let record = Record { state, due, ..Record::discovered(host.clone(), NOW, NOW) };
             row::insert(&connection, &record).unwrap();
             if noted {
-                check::release(&connection, &host, NOW, Some("put off")).unwrap();
+                commit::release(&connection, &host, NOW, Some("put off")).unwrap();
             }
             let row = row::find(&connection, &host).unwrap().unwrap();
             let class: i64 = connection

@@ -3,7 +3,7 @@
 use census::state::OptedOutBy;
 
 use super::*;
-use crate::tables::hosts::word::{self, ParkedCursor, UNPARKED_MAX};
+use crate::tables::hosts::opt_out::{self, ParkedCursor, UNPARKED_MAX};
 
 fn admits_all(_host: &Host) -> bool {
     true
@@ -81,7 +81,8 @@ async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start(
              hidden = id % 2",
         )
         .await;
-    let once = |c: &Connection| word::unpark(c, ParkedCursor::default(), admits_all, NOW, 7, REAL);
+    let once =
+        |c: &Connection| opt_out::unpark(c, ParkedCursor::default(), admits_all, NOW, 7, REAL);
     let (brought, _) = census.writer.call(once).await.unwrap();
     assert_eq!(brought, u64::from(UNPARKED_MAX));
     // One of them is hidden, and so comes later.

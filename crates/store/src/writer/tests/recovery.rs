@@ -1,6 +1,7 @@
 //! What a crash, a jump of the clock or new rules of names left behind.
 
 use super::*;
+use crate::tables::hosts::recovery;
 
 #[tokio::test]
 async fn what_was_in_flight_is_due_within_the_hour_and_the_third_time_at_its_ordinary_time() {
@@ -63,17 +64,17 @@ async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
 async fn due_times_come_back_by_portions_until_none_is_left() {
     let census = Census::new();
     let far = Timestamp(i64::MAX);
-    let names: Vec<_> = (0..mend::CLAMPED_MAX * 2 + 2)
+    let names: Vec<_> = (0..recovery::CLAMPED_MAX * 2 + 2)
         .map(|n| Candidate {
             due: far,
             ..candidate(&format!("n{n}"))
         })
         .collect();
     census.writer.add(names).await.unwrap();
-    let portion = move |c: &Connection| mend::clamp(c, NOW, REAL);
+    let portion = move |c: &Connection| recovery::clamp(c, NOW, REAL);
     let once = census.writer.call(portion).await.unwrap();
-    assert_eq!(once, mend::CLAMPED_MAX);
-    let all_others = u64::from(mend::CLAMPED_MAX + 2);
+    assert_eq!(once, recovery::CLAMPED_MAX);
+    let all_others = u64::from(recovery::CLAMPED_MAX + 2);
     assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), all_others);
 }
 

@@ -1,6 +1,6 @@
-//! What people say about a host: opt-outs, their end, holds.
+//! Opt-outs and their end, and holds of moderators.
 //!
-//! In: a host and who speaks. Out: its new state. Refused: taking back what somebody else said (invariant I7).
+//! Only the one who opted a host out can opt it in again (invariant I7).
 
 use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
@@ -8,7 +8,7 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::hosts::{mend, row};
+use crate::tables::hosts::{recovery, row};
 
 /// Parked rows that one transaction looks at, so that a long walk never holds the writer up.
 pub(crate) const UNPARKED_MAX: u32 = 500;
@@ -159,7 +159,7 @@ pub(crate) fn unpark(
         // A row whose text is no name of this version stays parked.
         let host = Host::parse(name).ok().filter(|host| host.as_str() == name);
         if host.is_some_and(|host| admits(&host)) {
-            let due = now.plus(calendar.again_soon(mend::jitter(jitter_seed, *id)));
+            let due = now.plus(calendar.again_soon(recovery::jitter(jitter_seed, *id)));
             unpark_row(connection, name, due, now)?;
             brought = brought.saturating_add(1);
         }

@@ -1,28 +1,25 @@
-//! A check's two writes: taken before it starts, settled or released when it is over.
+//! Before a check: hosts that are due are marked in flight.
 //!
-//! In: due hosts; changes. Out: records to check; rows. Refused: a host that is in flight already (invariant I8) or never asked (invariant I7).
+//! A host that is in flight already (invariant I8) or never asked (invariant I7) is refused. A host
+//! whose group has no turn for it is put off.
 
 use census::class::{Class, PerClass};
 use census::schedule::due_when_taken;
-use census::state::{Record, State};
+use census::state::Record;
 use census::time::{Calendar, Jitter, Timestamp};
-use census::transition::Change;
 use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::hosts::mend;
+use crate::tables::groups;
+use crate::tables::hosts::recovery;
 use crate::tables::hosts::row::{self, HostRow, columns};
-use crate::tables::{forgotten, groups, history};
 
 /// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
 pub(crate) const TAKE_MAX: u32 = 1000;
 
 /// Hosts looked at once more when those who were due for longest were put off.
 const PORTION_AGAIN: u32 = 250;
-
-/// Bytes of a row's last note: a sentence.
-const NOTE_BYTES_MAX: usize = 300;
 
 /// A host that is in flight from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,15 +34,6 @@ pub struct Taken {
     pub class: Class,
 }
 
-/// What became of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed {
-    /// The host was forgotten: its row is gone.
-    pub forgotten: bool,
-    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
-    pub overruled: bool,
-}
-
 pub(crate) const TAKE_DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -56,16 +44,6 @@ pub(crate) const TAKE_DUE: &str = concat!(
 pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
 
 pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
-
-pub(crate) const CLEAR: &str =
-    "UPDATE hosts SET in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = ?1";
-
-pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
-     due = CASE WHEN state = 'parked' OR (state = 'opted_out' AND opted_out_by <> 'robots') THEN NULL ELSE ?2 END, \
-     last_note = coalesce(?3, last_note) WHERE name = ?1";
-
-pub(crate) const COUNT_FAULT: &str =
-    "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
 /// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that
 /// have been due for longest. Hosts whose group has no turn for them are put off, and others of
@@ -150,7 +128,7 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
                 Ok(row) => *missing = missing.saturating_sub(u32::from(self.take(row)?)),
                 // One such row at the head of the queue would otherwise stop the census.
                 Err(StoreError::BadRow { id, column }) => {
-                    mend::park_bad_row(self.connection, id, column, self.now)?;
+                    recovery::park_bad_row(self.connection, id, column, self.now)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -187,7 +165,7 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
 
 /// A throw of its own for a host that may be put off: many of them share one that nobody has used up.
 fn own(jitter: Jitter, row: &HostRow) -> Jitter {
-    mend::jitter(u64::from(jitter.0), row.id)
+    recovery::jitter(u64::from(jitter.0), row.id)
 }
 
 /// Takes one host whatever its due time.
@@ -234,89 +212,4 @@ fn take(
         faults: row.faults,
         class,
     })
-}
-
-/// Writes a change, and with it all that belongs to it.
-pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committed, StoreError> {
-    let host = &change.record.host;
-    let Some(row) = row::find(connection, host)? else {
-        return Err(StoreError::Unknown { host: host.clone() });
-    };
-    let mut settled = Committed {
-        forgotten: false,
-        overruled: is_overruled(&row.record.state, &change.record.state),
-    };
-    let mut is_cleared = false;
-    if settled.overruled {
-        let record = Record {
-            last_checked: change.record.last_checked,
-            due: None,
-            ..row.record
-        };
-        row::update(connection, row.id, &record)?;
-    } else if change.forget {
-        forgotten::forget(connection, row.id, host)?;
-        settled.forgotten = true;
-        return Ok(settled);
-    } else {
-        is_cleared = row::confirm(connection, &row, &change.record)?;
-        if !is_cleared {
-            row::update(connection, row.id, &change.record)?;
-        }
-    }
-    if !is_cleared {
-        connection.prepare_cached(CLEAR)?.execute([row.id])?;
-    }
-    history::append(connection, row.id, &change.record, &change.entry)?;
-    Ok(settled)
-}
-
-/// Whether the row says no to the change. The change was made from the record as it was when the check began; an opt-out or a hold that came in
-/// since then must not be lost under it (invariant I7).
-fn is_overruled(current: &State, next: &State) -> bool {
-    match current {
-        State::Parked => current != next && !matches!(next, State::OptedOut { .. }),
-        State::OptedOut { .. } => current.is_never_asked() && current != next,
-        State::Discovered
-        | State::Alive
-        | State::Dying { .. }
-        | State::Dead
-        | State::Moving { .. }
-        | State::Moved { .. } => false,
-    }
-}
-
-/// Ends a check that said nothing about its host.
-pub(crate) fn release(
-    connection: &Connection,
-    host: &Host,
-    due: Timestamp,
-    note: Option<&str>,
-) -> Result<(), StoreError> {
-    let note = note.map(|note| {
-        let mut note = note.to_owned();
-        note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX));
-        note
-    });
-    let rows = connection
-        .prepare_cached(RELEASE)?
-        .execute(params![host.as_str(), due.0, note])?;
-    if rows == 0 {
-        return Err(StoreError::Unknown { host: host.clone() });
-    }
-    Ok(())
-}
-
-/// Counts a fault that only this host's check ran into; gives how many there were in a row.
-pub(crate) fn count_fault(connection: &Connection, host: &Host) -> Result<u32, StoreError> {
-    let faults = connection
-        .prepare_cached(COUNT_FAULT)?
-        .query_row([host.as_str()], |row| row.get(0));
-    match faults {
-        Ok(faults) => Ok(faults),
-        Err(rusqlite::Error::QueryReturnedNoRows) => {
-            Err(StoreError::Unknown { host: host.clone() })
-        }
-        Err(error) => Err(error.into()),
-    }
 }

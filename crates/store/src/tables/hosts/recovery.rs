@@ -1,6 +1,6 @@
-//! Mending what a crash, a jump of the clock or another version of the rules of names left behind.
+//! Recovery at start from a crash, a jump of the clock or another version of the rules for names.
 //!
-//! In: the whole table. Out: rows that the census can go on with. Refused: nothing; a bad row is parked, never a reason to stop.
+//! Works on the whole table. A bad row is parked; it is never a reason to stop.
 
 use census::schedule::due_after_interruption;
 use census::time::{Calendar, Jitter, Timestamp};

@@ -1,7 +1,8 @@
-//! All that answers "is my instance listed, and why not?" for every name at once.
+//! Answers "is my instance listed, and why not?" for every name at once.
 //!
-//! In: one snapshot of the database. Out: each host with what decides about it, sorted by name, then the names that wait for room; streamed. Refused:
-//! nothing; a row that cannot be read is told as such, and does not stop the others.
+//! Streams from one snapshot of the database: every host with what decides whether it is listed,
+//! sorted by name, then the names that wait for room. An unreadable row is reported as such and does
+//! not stop the others.
 
 use census::group::{Group, Place};
 use census::state::{Record, State};
@@ -18,11 +19,11 @@ use crate::tables::hosts::row;
 /// Names that wait, but for those that came in since and are not yet off the list of waiters.
 pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SELECT 1 FROM hosts WHERE hosts.name = waiting.name) ORDER BY name";
 
-/// What there is to say of one name.
+/// The census's answer about one name.
 #[derive(Debug)]
-pub enum Asked<'r> {
+pub enum HostAnswer<'r> {
     /// A host with a row.
-    Known(&'r Known),
+    Known(&'r KnownHost),
     /// A row that no record can be made of, as of a name that was valid once. It is not listed.
     Unreadable(&'r str),
     /// A name that had no room yet.
@@ -31,7 +32,7 @@ pub enum Asked<'r> {
 
 /// A host with what decides whether it is listed.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownHost {
     /// Its record.
     pub record: Record,
     /// Its last verdict.
@@ -57,9 +58,9 @@ impl Reader {
     ///
     /// # Errors
     /// A fault of ours, or what `visit` returned; some names may have been visited already.
-    pub fn each_asked<E: From<StoreError>>(
+    pub fn each_host_answer<E: From<StoreError>>(
         &self,
-        mut visit: impl FnMut(Asked<'_>) -> Result<(), E>,
+        mut visit: impl FnMut(HostAnswer<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let snapshot = self.connection().unchecked_transaction().map_err(ours)?;
         let mut beside = Beside::new(&snapshot).map_err(ours)?;
@@ -67,10 +68,10 @@ impl Reader {
         let mut rows = statement.query([]).map_err(ours)?;
         while let Some(columns) = rows.next().map_err(ours)? {
             match beside.known(columns) {
-                Ok(known) => visit(Asked::Known(&known))?,
+                Ok(known) => visit(HostAnswer::Known(&known))?,
                 Err(StoreError::BadRow { .. }) => {
                     let name: String = columns.get("name").map_err(ours)?;
-                    visit(Asked::Unreadable(&name))?;
+                    visit(HostAnswer::Unreadable(&name))?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -81,7 +82,7 @@ impl Reader {
             let name: String = row.get(0).map_err(ours)?;
             // A name that was valid when it came to wait.
             if let Ok(host) = Host::parse(&name) {
-                visit(Asked::Waiting(&host))?;
+                visit(HostAnswer::Waiting(&host))?;
             }
         }
         Ok(())
@@ -101,7 +102,7 @@ impl<'c> Beside<'c> {
         })
     }
 
-    fn known(&mut self, columns: &Row<'_>) -> Result<Known, StoreError> {
+    fn known(&mut self, columns: &Row<'_>) -> Result<KnownHost, StoreError> {
         let row = row::decode(columns)?;
         let last = self
             .last
@@ -125,7 +126,7 @@ impl<'c> Beside<'c> {
                 .optional()?,
             None => None,
         };
-        Ok(Known {
+        Ok(KnownHost {
             last,
             target_is_alive,
             group,

@@ -66,9 +66,9 @@ fn told(store: &Store) -> Vec<String> {
     let (reader, other) = (store.reader().unwrap(), store.reader().unwrap());
     let mut told = Vec::new();
     reader
-        .each_asked(|asked| {
+        .each_host_answer(|asked| {
             told.push(match asked {
-                Asked::Known(known) => {
+                HostAnswer::Known(known) => {
                     let stored = other.record(&known.record.host)?.unwrap();
                     assert_eq!(stored.record, known.record);
                     assert_eq!(stored.history.first(), known.last.as_ref());
@@ -78,8 +78,8 @@ fn told(store: &Store) -> Vec<String> {
                     let state: StateName = known.record.state.name();
                     format!("{} {}", known.record.host, state.as_str())
                 }
-                Asked::Unreadable(name) => format!("{name} unreadable"),
-                Asked::Waiting(host) => format!("{host} waiting"),
+                HostAnswer::Unreadable(name) => format!("{name} unreadable"),
+                HostAnswer::Waiting(host) => format!("{host} waiting"),
             });
             Ok::<(), StoreError>(())
         })
@@ -117,7 +117,7 @@ async fn every_host_is_told_as_it_is_alone_and_those_who_wait_after_them() {
 async fn the_first_error_ends_it() {
     let (_dir, store) = census().await;
     let mut visited = 0;
-    let outcome = store.reader().unwrap().each_asked(|_asked| {
+    let outcome = store.reader().unwrap().each_host_answer(|_asked| {
         visited += 1;
         Err(StoreError::Closed)
     });
