@@ -1,9 +1,13 @@
 //! The database file: how it is opened, migrated, kept sound and emptied of its log. `error.rs` has the errors of the whole crate.
 
 pub(crate) mod checkpoint;
+pub(crate) mod connection;
 pub(crate) mod error;
+pub(crate) mod lock;
 pub(crate) mod migrate;
 pub(crate) mod open;
+pub(crate) mod reader;
 pub(crate) mod soundness;
 pub(crate) mod statements;
+pub(crate) mod tuning;
 pub(crate) mod upgrade;

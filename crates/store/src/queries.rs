@@ -1,4 +1,11 @@
 //! Questions that span several tables, answered by a connection that only reads.
 
+pub(crate) mod counts;
+pub(crate) mod due;
+pub(crate) mod each;
+pub(crate) mod host;
 pub(crate) mod host_answers;
-pub(crate) mod reader;
+pub(crate) mod listed;
+
+#[cfg(test)]
+mod tests;

@@ -1,51 +1,31 @@
 //! Step 6 of 7: changes become rows.
 //!
-//! In: requests of any number of tasks, through a bounded queue. Out: their answers, each after the commit that holds it (invariant I6). Refused:
-//! requests to a closed store; one that fails leaves its neighbours alone.
+//! Any number of tasks send requests through a bounded queue. Each is answered after the commit that
+//! holds it (invariant I6). A request that fails leaves the others of its batch alone.
 //!
-//! One thread owns the only connection that writes. It takes what waits, up to a bound, as one transaction: an fsync costs the same for one verdict
-//! as for a hundred.
-
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+//! One thread (`writer/thread.rs`) owns the only connection that writes. It commits the waiting
+//! requests, up to a bound, as one transaction: an fsync costs the same for one verdict as for a
+//! hundred. `writer/handle.rs` has the handle that all requests go through.
 
 use census::class::PerClass;
 use census::state::{OptedOutBy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::Change;
 use protocol::Host;
-use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
 
-use crate::db::checkpoint::Checkpoints;
 use crate::db::error::StoreError;
 use crate::tables::admitted::{self, Admission, Remembered};
-use crate::tables::dumps;
-use crate::tables::dumps::DumpRecord;
+use crate::tables::dumps::{self, DumpRecord};
 use crate::tables::hosts::add::{ADD_MAX, AddedAs};
 use crate::tables::hosts::commit::Committed;
 use crate::tables::hosts::opt_out::{OptIn, OptOut, Park, ParkedCursor};
 use crate::tables::hosts::take::Taken;
 use crate::tables::hosts::{add, commit, opt_out, recovery, take};
-use crate::tables::known::KnownNames;
-use crate::writer::batch::{Job, Task};
+use crate::writer::handle::Writer;
 
 mod batch;
-
-/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes its callers wait, which slows the checks down
-/// to what the disk can take.
-const QUEUE_MAX: usize = 1024;
-
-/// A handle to the thread that writes.
-///
-/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes nothing: its request is carried out all the same.
-#[derive(Clone)]
-pub struct Writer {
-    queue: mpsc::Sender<Box<dyn Job>>,
-    known: Arc<KnownNames>,
-}
+pub(crate) mod handle;
+pub(crate) mod thread;
 
 impl Writer {
     /// Takes hosts that are due, of each class `wanted` at most, those first that have been due for
@@ -135,11 +115,6 @@ impl Writer {
     /// it. While the names are still being read, at a start, no name is.
     pub fn is_new(&self, host: &Host) -> bool {
         self.known.is_new(host)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn known_names(&self) -> &KnownNames {
-        &self.known
     }
 
     /// How many names are recognised, and the bytes of memory that this takes.
@@ -347,105 +322,6 @@ impl Writer {
     pub async fn record_dump(&self, at: Timestamp, names: u64) -> Result<(), StoreError> {
         let dump = DumpRecord { at, names };
         self.call(move |c| dumps::record(c, dump)).await
-    }
-
-    /// Has `work` done in a transaction. It may run more than once, each time on a database without its former effect, but takes effect once.
-    pub(crate) async fn call<T: Send + 'static>(
-        &self,
-        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let job = Box::new(Task::new(work, reply));
-        self.queue
-            .send(job)
-            .await
-            .map_err(|_closed| StoreError::Closed)?;
-        answer.await.map_err(|_dropped| StoreError::Closed)?
-    }
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
-            .field("waiting", &(QUEUE_MAX - self.queue.capacity()))
-            .finish_non_exhaustive()
-    }
-}
-
-/// The thread, for the one who ends it.
-#[derive(Debug)]
-pub(crate) struct WriterThread {
-    writer: Writer,
-    closing: Arc<AtomicBool>,
-    handle: Option<JoinHandle<()>>,
-}
-
-/// Starts the thread.
-pub(crate) fn start(
-    connection: Connection,
-    checkpoints: Option<Checkpoints>,
-    known: Arc<KnownNames>,
-) -> std::io::Result<WriterThread> {
-    let (queue, requests) = mpsc::channel(QUEUE_MAX);
-    let closing = Arc::new(AtomicBool::new(false));
-    let handle = std::thread::Builder::new()
-        .name("store-writer".to_owned())
-        .spawn({
-            let closing = Arc::clone(&closing);
-            move || work(connection, checkpoints, requests, &closing)
-        })?;
-    Ok(WriterThread {
-        writer: Writer { queue, known },
-        closing,
-        handle: Some(handle),
-    })
-}
-
-impl WriterThread {
-    pub(crate) fn writer(&self) -> Writer {
-        self.writer.clone()
-    }
-}
-
-impl Drop for WriterThread {
-    fn drop(&mut self) {
-        self.closing.store(true, Ordering::SeqCst);
-        // Wakes the thread. A queue too full for it holds enough to wake it.
-        drop(self.writer.queue.try_send(Task::wake_up()));
-        if let Some(handle) = self.handle.take()
-            && handle.join().is_err()
-        {
-            tracing::error!("the thread that writes the database had panicked");
-        }
-    }
-}
-
-/// The thread's life: a batch after another, until it is told to close; then what had been accepted.
-fn work(
-    connection: Connection,
-    mut checkpoints: Option<Checkpoints>,
-    mut requests: mpsc::Receiver<Box<dyn Job>>,
-    closing: &AtomicBool,
-) {
-    while let Some(first) = requests.blocking_recv() {
-        if closing.load(Ordering::SeqCst) {
-            requests.close();
-        }
-        let mut batch = vec![first];
-        while batch.len() < batch::BATCH_MAX
-            && let Ok(next) = requests.try_recv()
-        {
-            batch.push(next);
-        }
-        batch::run(&connection, batch);
-        if let Some(checkpoints) = &mut checkpoints {
-            checkpoints.after_commit(&connection);
-        }
-    }
-    // Closed by the last one that has it open, the database is without a log.
-    drop(checkpoints);
-    if let Err((_connection, error)) = connection.close() {
-        tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");
     }
 }
 

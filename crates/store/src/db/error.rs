@@ -177,6 +177,15 @@ pub enum CopyError {
     },
 }
 
+impl OpenError {
+    pub(crate) fn unwritable(path: &Path, reason: &dyn std::error::Error) -> Self {
+        Self::Unwritable {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
 impl From<OpenError> for CopyError {
     fn from(error: OpenError) -> Self {
         Self::Open(Box::new(error))

@@ -3,44 +3,27 @@
 //! In: a path. Out: a store (the one writer) or a reader. Refused: a path that can't be written, a second writer, a newer schema, a file that is no
 //! census.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 
-use crate::db::checkpoint::{self, BeginError, Checkpoints, TakeOver};
+use crate::db::checkpoint::{BeginError, Checkpoints, TakeOver};
+use crate::db::connection::{make_durable, read_only, read_write};
 use crate::db::error::{OpenError, StoreError};
+use crate::db::lock::lock;
 use crate::db::migrate::{self, Found, SCHEMA, Schema};
-use crate::db::statements;
-use crate::db::upgrade::{self, Moment};
+use crate::db::reader::Reader;
+use crate::db::tuning::{Opening, Tuning};
+use crate::db::upgrade;
 use crate::files::copy;
-use crate::queries::reader::Reader;
 use crate::tables::forgotten;
-use crate::tables::known::{Filling, KnownNames, NAMES_MAX};
-use crate::writer::{self, Writer, WriterThread};
-
-/// How long to wait for another process that holds the write lock, such as a backup or somebody's `sqlite3`: a checkpoint takes well under a
-/// second, and a check's slot waits meanwhile.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
-
-/// SQLite's page cache of the writer: the rows of 10 000 hosts and all indexes fit in, and a million hosts don't make it grow.
-const WRITER_CACHE_KIB: i64 = 16 * 1024;
-
-/// Nothing of the file is mapped into memory: a page that the disk can't give would end the whole daemon by a signal instead of failing one request.
-const MAPPED_BYTES: i64 = 0;
-
-/// SQLite's page cache of a reader, of which there may be a few.
-const READER_CACHE_KIB: i64 = 4 * 1024;
-
-/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it from that.
-const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
-
-/// Prepared statements kept a connection: all that there are, and those that begin and end transactions.
-const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
+use crate::tables::known::KnownNames;
+use crate::tables::known::filling::Filling;
+use crate::writer::handle::Writer;
+use crate::writer::thread::{self, WriterThread};
 
 /// The open database. Holds the lock that keeps other writers out, and the thread that writes.
 #[derive(Debug)]
@@ -64,7 +47,7 @@ impl Store {
     /// # Errors
     /// When the file can't be opened.
     pub fn reader(&self) -> Result<Reader, StoreError> {
-        let connection = read_only(&self.location.path, BUSY_WAIT)?;
+        let connection = read_only(&self.location.path)?;
         Ok(Reader::new(connection))
     }
 
@@ -115,57 +98,12 @@ impl Location {
     }
 }
 
-/// What tests make shorter, longer, or stop at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tuning {
-    pub(crate) busy_wait: Duration,
-    pub(crate) schema: &'static Schema,
-    pub(crate) at: fn(Moment),
-    pub(crate) opening: Opening,
-    pub(crate) log: checkpoint::Bounds,
-    pub(crate) names_max: usize,
-}
-
-impl Default for Tuning {
-    fn default() -> Self {
-        Self {
-            busy_wait: BUSY_WAIT,
-            schema: &SCHEMA,
-            at: |_moment| {},
-            opening: Opening::default(),
-            log: checkpoint::Bounds::default(),
-            names_max: NAMES_MAX,
-        }
-    }
-}
-
 /// Opens the database for writing; creates it from nothing, and takes the migrations that are missing, after a copy was kept.
 ///
 /// # Errors
 /// A variant a cause, with what to do about it; nothing was changed then.
 pub fn open(path: &Path) -> Result<Store, OpenError> {
     open_tuned(path, Tuning::default())
-}
-
-/// What benchmarks compare; the default is what the census goes by.
-#[derive(Debug, Clone, Copy)]
-pub struct Opening {
-    /// Who takes the log over.
-    pub take_over: TakeOver,
-    /// SQLite's page cache of the writer, in KiB.
-    pub cache_kib: i64,
-    /// How much of the file is mapped into memory, in bytes.
-    pub mapped_bytes: i64,
-}
-
-impl Default for Opening {
-    fn default() -> Self {
-        Self {
-            take_over: TakeOver::default(),
-            cache_kib: WRITER_CACHE_KIB,
-            mapped_bytes: MAPPED_BYTES,
-        }
-    }
 }
 
 /// As [`open`], otherwise than the census does it: for benchmarks.
@@ -221,9 +159,9 @@ fn open_to_look(path: &Path) -> Result<(Connection, Found), OpenError> {
             let path = path.to_owned();
             return Err(OpenError::Missing { path });
         }
-        Err(error) => return Err(unwritable(path, &error)),
+        Err(error) => return Err(OpenError::unwritable(path, &error)),
     }
-    let connection = read_only(path, BUSY_WAIT).map_err(|error| explain(path, error))?;
+    let connection = read_only(path).map_err(|error| explain(path, error))?;
     let found = migrate::look(&connection).map_err(|error| explain(path, error))?;
     Ok((connection, found))
 }
@@ -249,7 +187,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
             make_schema(&mut connection, path, tuning.schema)?;
         }
     }
-    let identity = identity(path).map_err(|error| unwritable(path, &error))?;
+    let identity = identity(path).map_err(|error| OpenError::unwritable(path, &error))?;
     let location = Location {
         path: Arc::from(path),
         identity,
@@ -267,7 +205,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
     let key = forgotten::key(&connection).map_err(|error| explain(path, error))?;
     let known = Arc::new(KnownNames::new(key, tuning.names_max));
     let filling = Filling::begin(path, &known).map_err(OpenError::Thread)?;
-    let thread = writer::start(connection, checkpoints, known).map_err(OpenError::Thread)?;
+    let thread = thread::start(connection, checkpoints, known).map_err(OpenError::Thread)?;
     Ok(Store {
         location,
         filling,
@@ -291,82 +229,6 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and check the same hosts twice.
-pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name))
-        .map_err(|error| unwritable(path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
-            path: path.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
-    }
-}
-
-fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(tuning.busy_wait)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.pragma_update(None, "cache_size", -tuning.opening.cache_kib)?;
-    connection.pragma_update_and_check(None, "mmap_size", tuning.opening.mapped_bytes, |row| {
-        row.get::<_, i64>(0)
-    })?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    connection.pragma_update(None, "temp_store", "memory")?;
-    keep_plans(&connection)?;
-    // Else closing one that is refused would move its log into it.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    Ok(connection)
-}
-
-/// Readers don't block the writer (write-ahead log), and what is committed survives a power cut (`synchronous = FULL` syncs the log at each commit;
-/// `NORMAL` would lose the last commits).
-fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_KEPT, |row| {
-        row.get::<_, i64>(0)
-    })?;
-    Ok(())
-}
-
-/// A connection that reads, for whoever has no store.
-pub(crate) fn to_read(path: &Path) -> rusqlite::Result<Connection> {
-    read_only(path, BUSY_WAIT)
-}
-
-fn read_only(path: &Path, busy_wait: Duration) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(busy_wait)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
-    connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    keep_plans(&connection)?;
-    Ok(connection)
-}
-
-/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise whatever has `LIMIT ?` is compiled anew whenever another
-/// value is bound, which takes longer than to look one row up; and its plan is another one than what tests see.
-fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    Ok(())
-}
-
 fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => foreign(path),
@@ -380,18 +242,11 @@ fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
             | ErrorCode::PermissionDenied
             | ErrorCode::DiskFull
             | ErrorCode::SystemIoFailure,
-        ) => unwritable(path, &error),
+        ) => OpenError::unwritable(path, &error),
         Some(_) | None => OpenError::Sqlite {
             path: path.to_owned(),
             source: error,
         },
-    }
-}
-
-fn unwritable(path: &Path, reason: &dyn std::error::Error) -> OpenError {
-    OpenError::Unwritable {
-        path: path.to_owned(),
-        reason: reason.to_string(),
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, Row};
 
 use crate::db::error::StoreError;
-use crate::queries::reader::Reader;
+use crate::db::reader::Reader;
 use crate::tables::history;
 use crate::tables::hosts::recovery;
 

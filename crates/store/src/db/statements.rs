@@ -7,7 +7,7 @@
 //! is what the daemon does.
 
 use crate::db::soundness;
-use crate::queries::{host_answers, reader};
+use crate::queries::{counts, due, each, host, host_answers, listed};
 use crate::tables::hosts::{add, commit, opt_out, recovery, row, take};
 use crate::tables::{admitted, days, dumps, forgotten, groups, history, known, sources};
 
@@ -28,7 +28,7 @@ macro_rules! statements {
 }
 
 statements! {
-    admitted::IS_KNOWN => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    row::IS_KNOWN => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     admitted::PUT_COUNTERS => ["SCAN 50-ROW VALUES CLAUSE"] because "the rows that are written",
     admitted::DELETE_COUNTER => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=? AND counts=? AND id=?)"],
     admitted::DELETE_OLD => [
@@ -190,26 +190,26 @@ statements! {
     row::STILL => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     known::NAMES_AFTER => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name>?)"],
     known::FORGOTTEN_AFTER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>?)"],
-    reader::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
-    reader::COUNT_BY_STATE => ["SCAN hosts USING COVERING INDEX hosts_state"]
+    host::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    counts::COUNT_BY_STATE => ["SCAN hosts USING COVERING INDEX hosts_state"]
         because "a person asks, and metrics now and then; one small index from end to end",
-    reader::COUNT_IN_FLIGHT => ["SCAN hosts USING COVERING INDEX hosts_in_flight"] because "the index holds those in flight alone",
-    reader::COUNT_OPTED_OUT => ["SEARCH hosts USING INDEX hosts_state (state=?)", "USE TEMP B-TREE FOR GROUP BY"]
+    counts::COUNT_IN_FLIGHT => ["SCAN hosts USING COVERING INDEX hosts_in_flight"] because "the index holds those in flight alone",
+    counts::COUNT_OPTED_OUT => ["SEARCH hosts USING INDEX hosts_state (state=?)", "USE TEMP B-TREE FOR GROUP BY"]
         because "metrics now and then; who opted out is few, and the kinds are three",
-    reader::COUNT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
-    reader::COUNT_DUE_BETWEEN => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
+    due::COUNT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
+    due::COUNT_DUE_BETWEEN => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
         because "counts no further than it is told to",
-    reader::NEXT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
-    reader::LISTED => [
+    due::NEXT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
+    listed::LISTED => [
         "SCAN host USING COVERING INDEX hosts_listable",
         "SEARCH target USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
     ] because "once a dump, all who are listed, from one index in its order",
-    reader::IS_WITHDRAWN => [
+    listed::IS_WITHDRAWN => [
         "SEARCH host USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
     ],
-    reader::EACH => ["SCAN hosts USING INDEX sqlite_autoindex_hosts_1"] because "once a dump, every name",
+    each::EACH => ["SCAN hosts USING INDEX sqlite_autoindex_hosts_1"] because "once a dump, every name",
     soundness::NEVER_DUE => ["SCAN hosts"] because "`fedicensus db check`",
     soundness::ALIVE_NEVER => ["SEARCH hosts USING INDEX hosts_state (state=?)"],
     soundness::GROUP_SIZES => ["SCAN groups", "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)"]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::db::error::{CopyError, OpenError};
-use crate::db::open::Tuning;
+use crate::db::tuning::{Moment, Tuning};
 use crate::files::copy::{self, Beside};
 
 /// Copies of older schemas that are kept, each as large as the database was: that of the last upgrade, and that of the one before for whoever
@@ -19,17 +19,6 @@ pub(crate) const COPIES_KEPT: usize = 2;
 
 /// What stands between the database's name and the schema in a copy's name.
 const SCHEMA: &str = ".schema-";
-
-/// Moments of an upgrade between which a crash makes a difference. Tests stop at each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
-    /// The copy is written, and not yet in its place.
-    Copied,
-    /// The copy is in its place, and no step was taken.
-    Kept,
-    /// All steps were taken, and copies that are too many are still there.
-    Migrated,
-}
 
 /// Keeps a copy of the database, whose schema is `from`, and takes the steps that are missing.
 pub(crate) fn upgrade(

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::db::error::CopyError;
+use crate::db::lock::lock;
 use crate::db::open;
-use crate::db::open::{Tuning, lock};
+use crate::db::tuning::Tuning;
 use crate::files::copy::{self, Beside};
 
 /// Databases that are kept beside the one that took their place, each as large as that. Whoever tries one backup after the other has tried enough by

@@ -11,10 +11,11 @@ use protocol::Host;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row};
 
 use crate::db::error::StoreError;
-use crate::queries::reader::{EACH, Reader, TARGET_IS_ALIVE};
-use crate::tables::groups;
-use crate::tables::history;
+use crate::db::reader::Reader;
+use crate::queries::each::EACH;
+use crate::queries::host::TARGET_IS_ALIVE;
 use crate::tables::hosts::row;
+use crate::tables::{groups, history};
 
 /// Names that wait, but for those that came in since and are not yet off the list of waiters.
 pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SELECT 1 FROM hosts WHERE hosts.name = waiting.name) ORDER BY name";

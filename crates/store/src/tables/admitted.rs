@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::db::error::StoreError;
 use crate::tables::forgotten;
 use crate::tables::hosts::add::{self, Candidate, fifty, five};
+use crate::tables::hosts::row;
 
 /// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
 const OLD_DELETED_MAX: u32 = 8000;
@@ -47,8 +48,6 @@ pub struct Remembered {
     /// Names that wait.
     pub waiting: Vec<(String, Waiter)>,
 }
-
-pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
 /// As many as names are inserted at once, each NULL that is not there.
 pub(crate) const PUT_COUNTERS: &str = concat!(
@@ -91,7 +90,7 @@ pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Hos
     let key = forgotten::key(connection)?;
     for host in hosts {
         let is_known: bool = connection
-            .prepare_cached(IS_KNOWN)?
+            .prepare_cached(row::IS_KNOWN)?
             .query_row([host.as_str()], |row| row.get(0))?;
         if !is_known && !forgotten::has(connection, &key, host)? {
             unknown.push(host.clone());

@@ -7,8 +7,8 @@ use census::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::queries::reader::Reader;
-use crate::writer::Writer;
+use crate::db::reader::Reader;
+use crate::writer::handle::Writer;
 
 /// Days kept: three years, so that a year can be compared with the two before it. With their software they take some 2 MB.
 pub const DAYS_MAX: u32 = 3 * 366;

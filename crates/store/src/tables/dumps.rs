@@ -4,6 +4,7 @@ use census::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::db::error::StoreError;
+use crate::db::reader::Reader;
 
 /// Dumps remembered: a year of them.
 const DUMPS_MAX: i64 = 1500;
@@ -21,6 +22,16 @@ pub(crate) const RECORD: &str = "INSERT INTO dumps (at, names) VALUES (?1, ?2) R
 pub(crate) const PRUNE: &str = "DELETE FROM dumps WHERE id <= ?1";
 pub(crate) const LAST: &str = "SELECT at, names FROM dumps ORDER BY id DESC LIMIT 1";
 
+impl Reader {
+    /// The last dump that was published.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn last_dump(&self) -> Result<Option<DumpRecord>, StoreError> {
+        last(self.connection())
+    }
+}
+
 pub(crate) fn record(connection: &Connection, dump: DumpRecord) -> Result<(), StoreError> {
     let names = i64::try_from(dump.names).unwrap_or(i64::MAX);
     let id: i64 = connection
@@ -32,7 +43,7 @@ pub(crate) fn record(connection: &Connection, dump: DumpRecord) -> Result<(), St
     Ok(())
 }
 
-pub(crate) fn last(connection: &Connection) -> Result<Option<DumpRecord>, StoreError> {
+fn last(connection: &Connection) -> Result<Option<DumpRecord>, StoreError> {
     let last = connection
         .prepare_cached(LAST)?
         .query_row([], |row| {

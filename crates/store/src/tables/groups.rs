@@ -16,9 +16,9 @@ use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::db::error::StoreError;
-use crate::queries::reader::Reader;
+use crate::db::reader::Reader;
 use crate::tables::hosts::row::HostRow;
-use crate::writer::Writer;
+use crate::writer::handle::Writer;
 pub use wildcard::WildcardLook;
 
 /// Hosts grouped by one request: some milliseconds, so that the writer is not held up.

@@ -11,16 +11,15 @@
 //!
 //! Filled at each start, in the background, and by every answer of the database. At most [`NAMES_MAX`] names, 14 bytes each or less.
 
-use std::path::Path;
+pub(crate) mod filling;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use protocol::Host;
 use rusqlite::Connection;
 
 use crate::db::error::StoreError;
-use crate::db::open;
 use crate::tables::forgotten::{self, Key};
 
 /// Most names: 140 MB, for a census that is ten times as large as what this is made for. Names beyond are looked up.
@@ -240,55 +239,6 @@ fn scaled(bits: u64, places: usize) -> usize {
 
 fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Fills it at a start, beside everything else. Dropped, it stops.
-#[derive(Debug)]
-pub(crate) struct Filling {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Filling {
-    pub(crate) fn begin(path: &Path, known: &Arc<KnownNames>) -> std::io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (path, known, is_over) = (path.to_owned(), Arc::clone(known), Arc::clone(&stop));
-        let fill = move || {
-            let filled = open::to_read(&path)
-                .map_err(StoreError::from)
-                .and_then(|connection| known.fill(&connection, &is_over));
-            match filled {
-                Ok(()) => tracing::debug!(names = known.names(), "known names are in memory"),
-                // What else fails for it is told by whoever asks the database for a name.
-                Err(error) => {
-                    tracing::debug!(%error, "known names are looked up: they could not be read")
-                }
-            }
-        };
-        let thread = std::thread::Builder::new()
-            .name("store-names".to_owned())
-            .spawn(fill)?;
-        Ok(Self {
-            stop,
-            thread: Some(thread),
-        })
-    }
-
-    /// Waits until all are in.
-    pub(crate) fn wait(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that reads the known names had panicked");
-        }
-    }
-}
-
-impl Drop for Filling {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.wait();
-    }
 }
 
 #[cfg(test)]

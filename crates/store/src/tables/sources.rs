@@ -9,8 +9,8 @@ use census::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::queries::reader::Reader;
-use crate::writer::Writer;
+use crate::db::reader::Reader;
+use crate::writer::handle::Writer;
 
 pub(crate) const PUT: &str = "INSERT INTO sources (name, tried, taken, taken_names, paused, paused_names, paused_before, trouble) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \

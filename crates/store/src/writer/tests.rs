@@ -5,10 +5,12 @@ use std::time::Duration;
 use census::state::{Before, Record, State, Verdict};
 use census::transition::{Entry, transition};
 use protocol::{DeadReason, Private};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::open::{Tuning, open_tuned};
+use crate::db::open::open_tuned;
+use crate::db::tuning::Tuning;
 use crate::tables::hosts::row;
 use crate::{Candidate, Store, Stored};
 

@@ -3,7 +3,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::Store;
-use crate::db::open::{Tuning, open_tuned};
+use crate::db::open::open_tuned;
+use crate::db::tuning::Tuning;
 
 /// A sixteenth of the program's.
 const BOUNDS: Bounds = Bounds {

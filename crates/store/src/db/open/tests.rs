@@ -1,7 +1,11 @@
+use std::path::PathBuf;
+
 use rusqlite::{Connection, StatementStatus};
 use tempfile::TempDir;
 
 use super::*;
+use crate::db::statements;
+use crate::db::tuning::WRITER_CACHE_KIB;
 
 fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::db::migrate;
-use crate::queries::reader::LISTED;
+use crate::queries::listed::LISTED;
 
 fn row<'h>(
     host: &'h str,

@@ -8,7 +8,7 @@ use census::time::{Calendar, Timestamp};
 use rusqlite::{Row, params};
 
 use crate::db::error::StoreError;
-use crate::writer::Writer;
+use crate::writer::handle::Writer;
 
 /// Held groups that were not looked at lately: by a clock that is right, one that was set back since, and after trouble.
 pub(crate) const NOT_LOOKED_AT: &str = "SELECT domain FROM groups WHERE is_over = 1 AND decision = 'none' AND (wildcard_tried IS NULL \

@@ -11,7 +11,6 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::admitted::IS_KNOWN;
 use crate::tables::forgotten;
 use crate::tables::hosts::{opt_out, row};
 
@@ -138,7 +137,7 @@ pub(crate) fn adopt(
         .map(|record| {
             let name = record.host.as_str();
             let is_known: bool = connection
-                .prepare_cached(IS_KNOWN)?
+                .prepare_cached(row::IS_KNOWN)?
                 .query_row([name], |row| row.get(0))?;
             if is_known {
                 return Ok((record.host.clone(), AddedAs::Known));

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::open::{Tuning, open_tuned};
+use crate::db::open::open_tuned;
+use crate::db::tuning::Tuning;
 use crate::tables::admitted;
 use crate::{Admission, Candidate, Store, open};
 

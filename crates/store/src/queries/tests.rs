@@ -1,8 +1,15 @@
 use census::listing::is_listed;
-use census::state::{Before, OptedOutBy};
+use census::state::{Before, OptedOutBy, Record, State, StateName};
+use census::time::{Calendar, Timestamp};
 use proptest::prelude::*;
+use protocol::Host;
+use rusqlite::Connection;
 
-use super::*;
+use crate::StoreError;
+use crate::db::migrate;
+use crate::db::reader::Reader;
+use crate::queries::listed::Listed;
+use crate::tables::hosts::row;
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
@@ -69,7 +76,7 @@ proptest! {
     fn the_list_in_sql_is_the_list_of_the_rules(records in any_records()) {
         let reader = reader();
         for record in &records {
-            row::insert(&reader.connection, record).unwrap();
+            row::insert(reader.connection(), record).unwrap();
         }
         let is_alive = |name: &Host| records.iter().any(|r| r.host == *name && r.state == State::Alive);
         let mut expect: Vec<String> = records
@@ -136,14 +143,14 @@ fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_
             hidden,
             ..Record::discovered(host(n), NOW, NOW)
         };
-        row::insert(&reader.connection, &record).unwrap();
+        row::insert(reader.connection(), &record).unwrap();
         let found = reader.is_withdrawn(record.host.as_str()).unwrap();
         assert_eq!(found, expect, "{record:?}");
     }
     assert!(!reader.is_withdrawn("unknown.example").unwrap());
     let sql = "INSERT INTO groups (id, domain, decision, reason, decided_at) VALUES (7, 'n0.example', 'deny', 'a test', 1); \
          UPDATE hosts SET group_id = 7 WHERE name = 'n0.example'";
-    reader.connection.execute_batch(sql).unwrap();
+    reader.connection().execute_batch(sql).unwrap();
     assert!(reader.is_withdrawn("n0.example").unwrap());
 }
 
@@ -157,15 +164,15 @@ fn counts_are_complete_and_in_a_fixed_order() {
             hidden,
             ..Record::discovered(host(n), NOW, NOW)
         };
-        row::insert(&reader.connection, &record).unwrap();
+        row::insert(reader.connection(), &record).unwrap();
     }
     let alive = Record {
         state: State::Alive,
         ..Record::discovered(host(4), NOW, NOW)
     };
-    row::insert(&reader.connection, &alive).unwrap();
+    row::insert(reader.connection(), &alive).unwrap();
     reader
-        .connection
+        .connection()
         .execute(
             "UPDATE hosts SET in_flight = 1 WHERE name = 'n2.example'",
             [],
@@ -186,7 +193,7 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     assert_eq!(reader.next_due().unwrap(), None);
     for (n, due) in [(1, NOW.0 - 5), (2, NOW.0), (3, NOW.0 + 1)] {
         row::insert(
-            &reader.connection,
+            reader.connection(),
             &Record::discovered(host(n), NOW, Timestamp(due)),
         )
         .unwrap();
@@ -194,7 +201,7 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     assert_eq!(reader.due(NOW).unwrap(), 2);
     assert_eq!(reader.next_due().unwrap(), Some(Timestamp(NOW.0 - 5)));
     reader
-        .connection
+        .connection()
         .execute(
             "UPDATE hosts SET in_flight = 1 WHERE name = 'n1.example'",
             [],

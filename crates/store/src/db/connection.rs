@@ -1,0 +1,72 @@
+//! Connections to the database file, with the settings of SQLite that each kind needs.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::db::statements;
+use crate::db::tuning::{BUSY_WAIT, Tuning};
+
+/// SQLite's page cache of a reader, of which there may be a few.
+const READER_CACHE_KIB: i64 = 4 * 1024;
+
+/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it from that.
+const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
+
+/// Prepared statements kept a connection: all that there are, and those that begin and end transactions.
+const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
+
+/// The connection that writes.
+pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(tuning.busy_wait)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.pragma_update(None, "cache_size", -tuning.opening.cache_kib)?;
+    connection.pragma_update_and_check(None, "mmap_size", tuning.opening.mapped_bytes, |row| {
+        row.get::<_, i64>(0)
+    })?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    keep_plans(&connection)?;
+    // Else closing one that is refused would move its log into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(connection)
+}
+
+/// Readers don't block the writer (write-ahead log), and what is committed survives a power cut (`synchronous = FULL` syncs the log at each commit;
+/// `NORMAL` would lose the last commits).
+pub(super) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_KEPT, |row| {
+        row.get::<_, i64>(0)
+    })?;
+    Ok(())
+}
+
+/// A connection that only reads.
+pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    keep_plans(&connection)?;
+    Ok(connection)
+}
+
+/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise whatever has `LIMIT ?` is compiled anew whenever another
+/// value is bound, which takes longer than to look one row up; and its plan is another one than what tests see.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! How many hosts and waiting names there are.
+
+use census::state::{OptedOutBy, StateName};
+use rusqlite::{Connection, Params};
+
+use crate::db::error::StoreError;
+use crate::db::reader::Reader;
+use crate::tables::admitted;
+
+/// How many hosts there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// A line a state, all of them, in the order of [`StateName::ALL`].
+    pub by_state: Vec<(StateName, u64)>,
+    /// Hosts that ask to be left out of statistics, whatever their state.
+    pub hidden: u64,
+    /// Hosts that are being checked.
+    pub in_flight: u64,
+    /// All hosts.
+    pub hosts: u64,
+}
+
+pub(crate) const COUNT_BY_STATE: &str =
+    "SELECT state, count(*), sum(hidden) FROM hosts GROUP BY state";
+
+pub(crate) const COUNT_IN_FLIGHT: &str = "SELECT count(*) FROM hosts WHERE in_flight = 1";
+
+pub(crate) const COUNT_OPTED_OUT: &str =
+    "SELECT opted_out_by, count(*) FROM hosts WHERE state = 'opted_out' GROUP BY opted_out_by";
+
+impl Reader {
+    /// How many hosts there are, by state.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn counts(&self) -> Result<Counts, StoreError> {
+        let snapshot = self.connection().unchecked_transaction()?;
+        let mut counts = Counts {
+            by_state: StateName::ALL.map(|name| (name, 0)).to_vec(),
+            hidden: 0,
+            in_flight: count(&snapshot, COUNT_IN_FLIGHT, [])?,
+            hosts: 0,
+        };
+        let mut statement = snapshot.prepare_cached(COUNT_BY_STATE)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let state: String = row.get(0)?;
+            let hosts = unsigned(row.get(1)?);
+            counts.hosts += hosts;
+            counts.hidden += unsigned(row.get(2)?);
+            for (name, sum) in &mut counts.by_state {
+                if name.as_str() == state {
+                    *sum = hosts;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// How many hosts opted out, by who said so; who is not there said it of none.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn opted_out(&self) -> Result<Vec<(OptedOutBy, u64)>, StoreError> {
+        let mut found = Vec::new();
+        let mut statement = self.connection().prepare_cached(COUNT_OPTED_OUT)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let word: String = row.get(0)?;
+            let hosts = unsigned(row.get(1)?);
+            let who = [OptedOutBy::Robots, OptedOutBy::Owner, OptedOutBy::Moderator];
+            let by = who.into_iter().find(|by| by.as_str() == word);
+            found.extend(by.map(|by| (by, hosts)));
+        }
+        Ok(found)
+    }
+
+    /// How many names wait for room.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn waiting(&self) -> Result<u64, StoreError> {
+        count(self.connection(), admitted::COUNT_WAITING, [])
+    }
+}
+
+/// The one number that a statement gives.
+pub(super) fn count(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<u64, StoreError> {
+    let count = connection
+        .prepare_cached(sql)?
+        .query_row(params, |row| row.get(0))?;
+    Ok(unsigned(count))
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}

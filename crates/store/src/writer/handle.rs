@@ -1,0 +1,66 @@
+//! The handle to the thread that writes: how any module asks for a transaction.
+//!
+//! It knows no table. `writer.rs` has the requests of the census; modules of tables add their own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::db::error::StoreError;
+use crate::tables::known::KnownNames;
+use crate::writer::batch::{Job, Task};
+
+/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes its callers wait, which slows the checks down
+/// to what the disk can take.
+const QUEUE_MAX: usize = 1024;
+
+/// A handle to the thread that writes.
+///
+/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes nothing: its request is carried out all the same.
+#[derive(Clone)]
+pub struct Writer {
+    queue: mpsc::Sender<Box<dyn Job>>,
+    pub(super) known: Arc<KnownNames>,
+}
+
+impl Writer {
+    /// A handle, and the requests made through it and its clones.
+    pub(super) fn new(known: Arc<KnownNames>) -> (Self, mpsc::Receiver<Box<dyn Job>>) {
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        (Self { queue, known }, requests)
+    }
+
+    /// Runs `work` in a transaction. It may run more than once, each time on a database without its former effect, but takes effect once.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Task::new(work, reply));
+        self.queue
+            .send(job)
+            .await
+            .map_err(|_closed| StoreError::Closed)?;
+        answer.await.map_err(|_dropped| StoreError::Closed)?
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known_names(&self) -> &KnownNames {
+        &self.known
+    }
+
+    /// Wakes the thread without a request. A full queue holds enough to wake it.
+    pub(super) fn wake_up(&self) {
+        drop(self.queue.try_send(Task::wake_up()));
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("waiting", &(QUEUE_MAX - self.queue.capacity()))
+            .finish_non_exhaustive()
+    }
+}

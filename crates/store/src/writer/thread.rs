@@ -1,0 +1,89 @@
+//! The thread that owns the only connection that writes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::mpsc;
+
+use crate::db::checkpoint::Checkpoints;
+use crate::tables::known::KnownNames;
+use crate::writer::batch::{self, Job};
+use crate::writer::handle::Writer;
+
+/// The thread, for the one who ends it.
+#[derive(Debug)]
+pub(crate) struct WriterThread {
+    writer: Writer,
+    closing: Arc<AtomicBool>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// Starts the thread.
+pub(crate) fn start(
+    connection: Connection,
+    checkpoints: Option<Checkpoints>,
+    known: Arc<KnownNames>,
+) -> std::io::Result<WriterThread> {
+    let (writer, requests) = Writer::new(known);
+    let closing = Arc::new(AtomicBool::new(false));
+    let handle = std::thread::Builder::new()
+        .name("store-writer".to_owned())
+        .spawn({
+            let closing = Arc::clone(&closing);
+            move || work(connection, checkpoints, requests, &closing)
+        })?;
+    Ok(WriterThread {
+        writer,
+        closing,
+        handle: Some(handle),
+    })
+}
+
+impl WriterThread {
+    pub(crate) fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.writer.wake_up();
+        if let Some(handle) = self.handle.take()
+            && handle.join().is_err()
+        {
+            tracing::error!("the thread that writes the database had panicked");
+        }
+    }
+}
+
+/// The thread's life: a batch after another, until it is told to close; then what had been accepted.
+fn work(
+    connection: Connection,
+    mut checkpoints: Option<Checkpoints>,
+    mut requests: mpsc::Receiver<Box<dyn Job>>,
+    closing: &AtomicBool,
+) {
+    while let Some(first) = requests.blocking_recv() {
+        if closing.load(Ordering::SeqCst) {
+            requests.close();
+        }
+        let mut batch = vec![first];
+        while batch.len() < batch::BATCH_MAX
+            && let Ok(next) = requests.try_recv()
+        {
+            batch.push(next);
+        }
+        batch::run(&connection, batch);
+        if let Some(checkpoints) = &mut checkpoints {
+            checkpoints.after_commit(&connection);
+        }
+    }
+    // Closed by the last one that has it open, the database is without a log.
+    drop(checkpoints);
+    if let Err((_connection, error)) = connection.close() {
+        tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");
+    }
+}
