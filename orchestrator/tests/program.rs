@@ -188,9 +188,12 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
 }
 
 #[test]
-fn a_crawlers_database_is_taken_over_once_and_whoever_opted_out_stays_out() {
+fn a_crawlers_database_is_imported_once_and_whoever_opted_out_stays_out() {
     let data = Data::new();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/minoru.sqlite");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/import-minoru/tests/data/minoru.sqlite"
+    );
     let import = ["import", "--minoru", file];
     data.check(&["opt-out", "left.lab.test"], 0, "opted out");
     data.check(
@@ -224,7 +227,7 @@ fn a_crawlers_database_is_taken_over_once_and_whoever_opted_out_stays_out() {
     data.check(
         &["explain", "alive.lab.test"],
         0,
-        "taken over from another crawler",
+        "imported from another crawler",
     );
     let explain = ["explain", "--json", "alive.lab.test", "dead.lab.test"];
     let before = data.run(&explain, b"").stdout;

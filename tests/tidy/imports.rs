@@ -50,6 +50,12 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol", "census", "admission"],
         &["bollard", "reqwest", "axum"],
     ),
+    // Reads another program's database, and none of ours.
+    (
+        "import-minoru",
+        &["protocol", "census"],
+        &["tokio", "reqwest", "bollard", "axum", "rand"],
+    ),
     (
         "dump",
         &["protocol", "census", "store"],
@@ -89,6 +95,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "store",
             "dump",
             "gateway",
+            "import-minoru",
             "intake",
             "launcher",
             "local-socket",

@@ -213,7 +213,7 @@ async fn fill(
             ..Record::discovered(host, long_ago, due)
         });
     }
-    store.writer().adopt(std::mem::take(&mut records)).await?;
+    store.writer().import(std::mem::take(&mut records)).await?;
     // The dead took their time: nobody is late yet.
     let begins = SystemClock.now();
     let pause = Duration::from_secs(1) / arguments.living.max(1);
@@ -232,7 +232,7 @@ async fn fill(
             ..Record::discovered(host, now.minus(LONG_AGO), due)
         });
     }
-    store.writer().adopt(records).await?;
+    store.writer().import(records).await?;
     store.close();
     Ok(known)
 }

@@ -51,7 +51,7 @@ pub(crate) async fn make(
                 .iter()
                 .map(|number| world.record(*number, now, late, &mut chance))
                 .collect::<Result<Vec<Record>>>()?;
-            requests.push(writer.adopt(records));
+            requests.push(writer.import(records));
         }
         try_join_all(requests).await?;
     }

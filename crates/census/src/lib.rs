@@ -14,7 +14,6 @@
     )
 )]
 
-pub mod adopted;
 pub mod class;
 pub mod group;
 pub mod listing;

@@ -81,7 +81,7 @@ pub enum Reason<'r> {
         /// Hosts in the group.
         hosts: u64,
     },
-    /// Another crawler says that it was alive, and no check of ours does yet (`crate::adopted`).
+    /// Another crawler says that it was alive, and no check of ours does yet (`import_minoru`).
     Imported,
     /// It asks to be left out of statistics, or we could not learn whether it does.
     Hidden,

@@ -7,7 +7,6 @@
 
 mod db;
 mod files;
-pub mod minoru;
 mod queries;
 mod tables;
 mod writer;

@@ -187,11 +187,11 @@ impl Writer {
     ///
     /// # Errors
     /// A fault of ours; some of the hosts may be in already.
-    pub async fn adopt(&self, records: Vec<Record>) -> Result<Vec<(Host, AddedAs)>, StoreError> {
+    pub async fn import(&self, records: Vec<Record>) -> Result<Vec<(Host, AddedAs)>, StoreError> {
         let mut added = Vec::with_capacity(records.len());
         for chunk in records.chunks(ADD_MAX) {
             let chunk = chunk.to_vec();
-            added.extend(self.call(move |c| add::adopt(c, &chunk)).await?);
+            added.extend(self.call(move |c| add::import(c, &chunk)).await?);
         }
         added.iter().for_each(|(host, _)| self.known.learn(host));
         Ok(added)

@@ -386,7 +386,7 @@ fn finish(answer: &Answer) -> anyhow::Result<u8> {
             Ok(OK)
         }
         Answer::Failed(why) => Ok(complain(why, FAILED)),
-        Answer::Step(_) | Answer::Added(_) | Answer::Adopted(_) | Answer::Live(_) => {
+        Answer::Step(_) | Answer::Added(_) | Answer::Imported(_) | Answer::Live(_) => {
             unexpected(answer)
         }
     }

@@ -1,28 +1,30 @@
-//! `import --minoru`: the database of Minoru's crawler, taken over by whoever writes ours: the daemon, or this command when none runs.
+//! `import --minoru`: imports the database of Minoru's crawler through the daemon, or directly if no
+//! daemon runs.
 //!
-//! In: that database. Out: hosts with their states and times, in batches, and what became of them. Refused: another file; and, one by one, what can't
-//! be a host of the census.
+//! Sends the hosts in batches, with their states and times, and prints a summary.
 
 use std::path::Path;
 
 use anyhow::bail;
+use import_minoru::{Found, MinoruFile};
 use serde::Serialize;
-use store::minoru::{Found, MinoruFile};
 
 use super::ask::{REFUSED_SHOWN_MAX, Way, progress, unexpected};
 use super::{FAILED, OK, say};
 use crate::config::Config;
-use crate::serve::control::{ADOPTED_PER_REQUEST_MAX, AdoptReport, Adoptee, Answer, Request};
+use crate::serve::control::{
+    Answer, IMPORTED_PER_REQUEST_MAX, ImportReport, ImportedHost, Request,
+};
 use crate::services::clock::Random;
 
 /// Refused rows that are kept for being shown; a file may have millions.
 const REFUSED_KEPT_MAX: usize = 10_000;
 
-/// What became of a whole file.
+/// The result of the whole file.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     #[serde(flatten)]
-    report: AdoptReport,
+    report: ImportReport,
     /// Refused, and kept only as this number.
     refused_more: u64,
 }
@@ -41,9 +43,9 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
             break;
         }
         let hosts = summary.hosts_of(page, &random);
-        for batch in hosts.chunks(ADOPTED_PER_REQUEST_MAX) {
-            match way.ask(Request::Adopt(batch.to_vec())).await? {
-                Answer::Adopted(report) => summary.add(report),
+        for batch in hosts.chunks(IMPORTED_PER_REQUEST_MAX) {
+            match way.ask(Request::Import(batch.to_vec())).await? {
+                Answer::Imported(report) => summary.add(report),
                 other => return unexpected(&other),
             }
             done = done.saturating_add(batch.len());
@@ -66,13 +68,13 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
 }
 
 impl Summary {
-    fn hosts_of(&mut self, page: Vec<Found>, random: &Random) -> Vec<Adoptee> {
+    fn hosts_of(&mut self, page: Vec<Found>, random: &Random) -> Vec<ImportedHost> {
         let mut hosts = Vec::with_capacity(page.len());
         for found in page {
             match found {
-                Found::Host { name, word } => hosts.push(Adoptee {
+                Found::Host { name, known } => hosts.push(ImportedHost {
                     name,
-                    word,
+                    known,
                     jitter: random.jitter().0,
                 }),
                 Found::Refused { row, why } => self.refuse(format!("row {row}"), why.to_owned()),
@@ -81,7 +83,7 @@ impl Summary {
         hosts
     }
 
-    fn add(&mut self, batch: AdoptReport) {
+    fn add(&mut self, batch: ImportReport) {
         for (state, count) in batch.taken {
             let sum = self.report.taken.entry(state).or_default();
             *sum = sum.saturating_add(count);

@@ -238,12 +238,12 @@ impl NameGate {
         .await
     }
 
-    /// Lets in what the operator takes over from another crawler, as [`NameGate::brought`], due when the records say.
+    /// Lets in the hosts that the operator imports from another crawler, as [`NameGate::brought`], due when the records say.
     ///
     /// # Errors
     /// A fault of ours; some of the hosts may be in already.
-    pub async fn adopted(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
-        self.bring(records, |welcome| self.0.writer.adopt(welcome))
+    pub async fn imported(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
+        self.bring(records, |welcome| self.0.writer.import(welcome))
             .await
     }
 

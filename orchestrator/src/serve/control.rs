@@ -24,13 +24,13 @@ use crate::names::groups::{self, Verb};
 use crate::serve::socket;
 use crate::services::Services;
 
-mod adopt;
 mod client;
+mod import;
 mod wire;
 
-pub use self::adopt::ADOPTED_PER_REQUEST_MAX;
 pub use self::client::{Conversation, ask};
-pub use self::wire::{AddReport, AdoptReport, Adoptee, Answer, By, Request};
+pub use self::import::IMPORTED_PER_REQUEST_MAX;
+pub use self::wire::{AddReport, Answer, By, ImportReport, ImportedHost, Request};
 
 /// Longest request: a batch of names.
 pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
@@ -102,7 +102,7 @@ impl Handler {
     pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
         let last = match request {
             Request::Add { names } => self.add(&names).await.map(Answer::Added),
-            Request::Adopt(hosts) => self.adopt(&hosts).await.map(Answer::Adopted),
+            Request::Import(hosts) => self.import(&hosts).await.map(Answer::Imported),
             Request::OptOut { host, by, undo } => {
                 self.opt_out(&host, by, undo).await.map(Answer::Done)
             }

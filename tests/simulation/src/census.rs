@@ -86,7 +86,7 @@ impl Census {
         let truth = Truth::new(plan.world.clone(), plan.hosts, seed, start);
         let stage = Stage::open(&plan.below, seed, start).await?;
         let mut measure = Measure::new(start);
-        stage.adopt(&truth, &mut measure, seed, start).await?;
+        stage.import(&truth, &mut measure, seed, start).await?;
         let engine = Engine::new(plan.capacity, start);
         let services = &stage.services;
         let containers = engine.opens_max();

@@ -151,7 +151,7 @@ impl Measure {
     }
 
     /// A host was known already at the start, and last found alive then.
-    pub(crate) fn adopted(&mut self, record: &Record, number: u32) {
+    pub(crate) fn imported(&mut self, record: &Record, number: u32) {
         let (start, is_daily) = (self.start, is_asked_daily(record.state.name()));
         self.known += 1;
         *self.view(number) = View {
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn whoever_is_asked_weekly_is_not_missed_daily() {
         let (truth, mut measure) = world();
-        measure.adopted(&record(0, State::Dead, None), 0);
+        measure.imported(&record(0, State::Dead, None), 0);
         assert!(sample(&truth, &mut measure, 99).within_two_days > 0.99);
         assert_eq!(measure.longest, Duration::ZERO);
         let at = START.plus(HOUR * 100);

@@ -27,7 +27,7 @@ use crate::world::names::Name;
 use crate::world::truth::{Now, Truth};
 
 /// Records taken over at once: some megabytes.
-const ADOPTED_AT_ONCE: usize = 5000;
+const IMPORTED_AT_ONCE: usize = 5000;
 
 /// Names that never lived came in within so many days before the start, so that none is forgotten at once and all are within a year.
 const KNOWN_FOR_DAYS: u32 = 300;
@@ -115,7 +115,7 @@ impl Stage {
 
     /// Has all hosts of the world known, as they would be in the middle of a census that has gone on for long: the living seen within their day, the
     /// dead asked every four weeks, half of them once alive; all at any point of their interval.
-    pub(crate) async fn adopt(
+    pub(crate) async fn import(
         &self,
         truth: &Truth,
         measure: &mut Measure,
@@ -129,16 +129,16 @@ impl Stage {
                 .being(number)
                 .is_some_and(|being| being.now == Now::Up);
             let record = known(number, is_up, start, &mut chance)?;
-            measure.adopted(&record, number);
+            measure.imported(&record, number);
             records.push(record);
-            if records.len() == ADOPTED_AT_ONCE {
+            if records.len() == IMPORTED_AT_ONCE {
                 self.services
                     .writer
-                    .adopt(std::mem::take(&mut records))
+                    .import(std::mem::take(&mut records))
                     .await?;
             }
         }
-        self.services.writer.adopt(records).await?;
+        self.services.writer.import(records).await?;
         self.group().await
     }
 

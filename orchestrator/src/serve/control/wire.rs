@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use census::adopted::Word;
+use import_minoru::MinoruHost;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ pub enum Request {
         /// As typed.
         names: Vec<String>,
     },
-    /// Take hosts over as another crawler knew them.
-    Adopt(Vec<Adoptee>),
+    /// Import hosts that another crawler knew.
+    Import(Vec<ImportedHost>),
     /// An owner, or a moderator, wants a host left alone; or takes that back.
     OptOut {
         /// The host.
@@ -62,23 +62,23 @@ pub enum Request {
 /// A host that another crawler knew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Adoptee {
-    /// Its name, as it stood there.
+pub struct ImportedHost {
+    /// Its name as in that crawler's database.
     pub name: String,
-    /// What was said of it.
-    pub word: Word,
+    /// What that crawler knew about it.
+    pub known: MinoruHost,
     /// A random number, for when it is asked first: a fraction of `u32::MAX`.
     pub jitter: u32,
 }
 
-/// What became of them.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdoptReport {
-    /// How many are in now, by state.
+pub struct ImportReport {
+    /// Imported hosts by state.
     pub taken: BTreeMap<String, u64>,
-    /// How many were in, and are as they were.
+    /// Hosts that were known and were not changed.
     pub known: u64,
-    /// They are no names for the census, and why.
+    /// Names that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
@@ -110,7 +110,7 @@ pub enum Answer {
     /// What came of `add`.
     Added(AddReport),
     /// What came of `import --minoru`.
-    Adopted(AdoptReport),
+    Imported(ImportReport),
     /// The loop's state.
     Live(LiveState),
     /// The end of all others, in words.

@@ -38,13 +38,13 @@ impl Census {
                 Record::discovered(stranger.host()?, start.minus(DAY * 30), start.plus(DAY));
             record.state = State::Alive;
             record.last_alive = Some(start.minus(DAY * 20));
-            writer.adopt(vec![record]).await?;
+            writer.import(vec![record]).await?;
         }
         if self.does(Sabotage::ForgetQuietly) {
             let host = stranger.host()?;
             let mut record = Record::discovered(host, start.minus(DAY * 366), start.plus(DAY));
             record.state = State::Dead;
-            writer.adopt(vec![record]).await?;
+            writer.import(vec![record]).await?;
         }
         if self.does(Sabotage::AllowTheFarm) {
             let decided = Decided {

@@ -67,8 +67,8 @@ pub(crate) const INSERT: &str = concat!(
 
 pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 
-/// What is said of a host until its first verdict here.
-const ADOPTED: &str = "taken over from another crawler";
+/// The note of an imported host until its first verdict.
+const IMPORTED: &str = "imported from another crawler";
 
 /// Inserts discovered hosts, each unless it is known or forgotten; gives for each whether it did.
 pub(crate) fn insert_candidates(
@@ -127,8 +127,9 @@ pub(crate) fn add_now(
     Ok(added)
 }
 
-/// Inserts hosts as another crawler knew them; forgotten ones come back.
-pub(crate) fn adopt(
+/// Inserts hosts with the records that were made from another crawler's data; forgotten ones come
+/// back.
+pub(crate) fn import(
     connection: &Connection,
     records: &[Record],
 ) -> Result<Vec<(Host, AddedAs)>, StoreError> {
@@ -146,7 +147,7 @@ pub(crate) fn adopt(
             row::insert(connection, record)?;
             connection
                 .prepare_cached(NOTE)?
-                .execute(params![name, ADOPTED])?;
+                .execute(params![name, IMPORTED])?;
             Ok((record.host.clone(), AddedAs::New))
         })
         .collect()

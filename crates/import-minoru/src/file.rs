@@ -1,20 +1,22 @@
-//! The database of Minoru's crawler (minoru-fediverse-crawler, `src/db.rs`), for whoever comes from there.
+//! Reads the crawler's database (minoru-fediverse-crawler, `src/db.rs`) a page at a time.
 //!
-//! In: a file that may hold anything. Out: names with what is said of them, a page at a time. Refused: a file without the tables and columns that all
-//! versions of that crawler have, or with more than [`HOSTS_MAX`] hosts; a row whose name can't be one.
+//! The file may hold anything. It is rejected without the tables and columns that all versions of the
+//! crawler have, or with more than [`HOSTS_MAX`] hosts. A row whose name can't be a host name is
+//! skipped and reported. Columns that only some versions have are read if they exist.
 //!
-//! Its schema has changed over time: what only some versions have is read where it is there. Nothing that the file defines is run: no view, no
-//! trigger, no virtual table, no generated column. No text is loaded before its length was looked at.
+//! Nothing that the file defines is run: no view, trigger, virtual table or generated column. The
+//! length of a text is checked before the text is loaded.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use census::adopted::{Standing, Word};
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 use thiserror::Error;
+
+use crate::host::{MinoruHost, MinoruState};
 
 /// Most hosts of a file: as many as a list may have that is imported by names alone.
 pub const HOSTS_MAX: u64 = 2_000_000;
@@ -49,7 +51,7 @@ const HAS_COLUMN: &str = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHE
 
 const COUNT: &str = "SELECT count(*) FROM instances";
 
-/// Why a file can't be taken over. Each says what to do.
+/// Why a file can't be imported. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum MinoruError {
     /// It can't be opened or read.
@@ -81,14 +83,14 @@ pub enum MinoruError {
 /// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// A name, and what is said of it.
+    /// A host.
     Host {
-        /// As it stands there, at most 253 bytes; otherwise anything.
+        /// Its name as in the file: at most 253 bytes, not validated otherwise.
         name: String,
-        /// As it stands there.
-        word: Word,
+        /// What the crawler knew about it.
+        known: MinoruHost,
     },
-    /// Nothing that can be taken over.
+    /// A row that can't be imported.
     Refused {
         /// The row.
         row: i64,
@@ -117,15 +119,15 @@ impl MinoruFile {
     pub fn open(path: &Path) -> Result<Self, MinoruError> {
         // SQLite would say of a missing file no more than that it can't be opened.
         std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
-        let told = |error| explain(path, error);
-        let connection = connect(path).map_err(told)?;
-        if let Some(lacks) = lacks(&connection).map_err(told)? {
+        let failed = |error| explain(path, error);
+        let connection = connect(path).map_err(failed)?;
+        if let Some(lacks) = lacks(&connection).map_err(failed)? {
             let path = path.to_owned();
             return Err(MinoruError::Other { path, lacks });
         }
         let count: i64 = connection
             .query_row(COUNT, [], |row| row.get(0))
-            .map_err(told)?;
+            .map_err(failed)?;
         let hosts = u64::try_from(count).unwrap_or(0);
         if hosts > HOSTS_MAX {
             return Err(MinoruError::TooMany {
@@ -133,7 +135,7 @@ impl MinoruFile {
                 found: hosts,
             });
         }
-        let page = page(&connection).map_err(told)?;
+        let page = page(&connection).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
             connection,
@@ -153,15 +155,15 @@ impl MinoruFile {
     /// # Errors
     /// When the file can't be read on.
     pub fn next_page(&mut self) -> Result<Vec<Found>, MinoruError> {
-        let told = |error| explain(&self.path, error);
+        let failed = |error| explain(&self.path, error);
         let mut found = Vec::new();
-        let mut statement = self.connection.prepare_cached(&self.page).map_err(told)?;
+        let mut statement = self.connection.prepare_cached(&self.page).map_err(failed)?;
         let mut rows = statement
             .query(params![self.after, PAGE_MAX])
-            .map_err(told)?;
-        while let Some(row) = rows.next().map_err(told)? {
-            self.after = Some(row.get(0).map_err(told)?);
-            found.push(read(row).map_err(told)?);
+            .map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            self.after = Some(row.get(0).map_err(failed)?);
+            found.push(read(row).map_err(failed)?);
         }
         Ok(found)
     }
@@ -274,27 +276,29 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
     let Some(name) = text(row, 1)? else {
         return refused("it has no name, or one that is longer than any host's");
     };
-    let Some(standing) = standing(row.get(2)?) else {
+    let Some(state) = state(row.get(2)?) else {
         return refused("it is in no state that the crawler knows");
     };
     // What belongs to another state is left from a former one.
-    let (since, count, before, target) = match standing {
-        Standing::Dying => (row.get(6)?, row.get(7)?, row.get(8)?, None),
-        Standing::Moving => (row.get(9)?, row.get(10)?, row.get(11)?, text(row, 12)?),
-        Standing::Moved => (None, None, None, text(row, 13)?),
-        Standing::Discovered | Standing::Alive | Standing::Dead => (None, None, None, None),
+    let (since, count, before, target) = match state {
+        MinoruState::Dying => (row.get(6)?, row.get(7)?, row.get(8)?, None),
+        MinoruState::Moving => (row.get(9)?, row.get(10)?, row.get(11)?, text(row, 12)?),
+        MinoruState::Moved => (None, None, None, text(row, 13)?),
+        MinoruState::Discovered | MinoruState::Alive | MinoruState::Dead => {
+            (None, None, None, None)
+        }
     };
-    let word = Word {
-        standing,
+    let known = MinoruHost {
+        state,
         since_s: since,
         count,
-        before: self::standing(before),
+        state_before: self::state(before),
         target,
         first_seen_s: row.get(3)?,
         last_checked_s: row.get(4)?,
         next_check_s: row.get(5)?,
     };
-    Ok(Found::Host { name, word })
+    Ok(Found::Host { name, known })
 }
 
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
@@ -305,14 +309,14 @@ fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
 }
 
 /// The crawler's numbers of its states.
-fn standing(number: Option<i64>) -> Option<Standing> {
+fn state(number: Option<i64>) -> Option<MinoruState> {
     Some(match number? {
-        0 => Standing::Discovered,
-        1 => Standing::Alive,
-        2 => Standing::Dying,
-        3 => Standing::Dead,
-        4 => Standing::Moving,
-        5 => Standing::Moved,
+        0 => MinoruState::Discovered,
+        1 => MinoruState::Alive,
+        2 => MinoruState::Dying,
+        3 => MinoruState::Dead,
+        4 => MinoruState::Moving,
+        5 => MinoruState::Moved,
         _ => return None,
     })
 }

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use census::listing::is_listed;
 use proptest::prelude::*;
 
 use super::*;
-use crate::listing::is_listed;
 
 const NOW_S: i64 = 1_800_000_000;
 const NOW: Timestamp = Timestamp(NOW_S * 1000);
@@ -13,12 +13,12 @@ fn host(name: &str) -> Host {
     Host::parse(name).unwrap()
 }
 
-fn word(standing: Standing) -> Word {
-    Word {
-        standing,
+fn known(state: MinoruState) -> MinoruHost {
+    MinoruHost {
+        state,
         since_s: Some(NOW_S - 3 * DAY_S),
         count: Some(2),
-        before: None,
+        state_before: None,
         target: None,
         first_seen_s: None,
         last_checked_s: Some(NOW_S - DAY_S),
@@ -26,10 +26,10 @@ fn word(standing: Standing) -> Word {
     }
 }
 
-fn become_of(word: &Word, target: Option<&str>) -> Record {
-    adopted(
+fn record_of(known: &MinoruHost, target: Option<&str>) -> Record {
+    imported(
         host("a.example"),
-        word,
+        known,
         target.map(host),
         NOW,
         Jitter(u32::MAX / 2),
@@ -38,8 +38,8 @@ fn become_of(word: &Word, target: Option<&str>) -> Record {
 }
 
 #[test]
-fn the_living_are_taken_over_and_not_listed_on_anothers_word() {
-    let record = become_of(&word(Standing::Alive), None);
+fn an_imported_host_that_was_alive_is_not_listed() {
+    let record = record_of(&known(MinoruState::Alive), None);
     assert_eq!(record.state, State::Alive);
     assert_eq!(record.last_alive, record.last_checked);
     assert_eq!(record.last_alive, Some(Timestamp((NOW_S - DAY_S) * 1000)));
@@ -49,22 +49,22 @@ fn the_living_are_taken_over_and_not_listed_on_anothers_word() {
 
 #[test]
 fn without_the_last_check_who_lives_lived_a_day_before_the_next_one() {
-    let unchecked = Word {
+    let unchecked = MinoruHost {
         last_checked_s: None,
-        ..word(Standing::Alive)
+        ..known(MinoruState::Alive)
     };
-    let record = become_of(&unchecked, None);
+    let record = record_of(&unchecked, None);
     assert_eq!(record.state, State::Alive);
     assert_eq!(record.last_checked, None);
     assert_eq!(
         record.last_alive,
         Some(NOW.minus(Duration::from_secs(31 * 3600)))
     );
-    let timeless = Word {
+    let timeless = MinoruHost {
         next_check_s: None,
         ..unchecked
     };
-    assert_eq!(become_of(&timeless, None).state, State::Discovered);
+    assert_eq!(record_of(&timeless, None).state, State::Discovered);
 }
 
 #[test]
@@ -75,25 +75,25 @@ fn who_is_not_said_to_have_lived_before_it_was_dying_has_not() {
         gone: false,
         gone_last: false,
     };
-    let record = become_of(&word(Standing::Dying), None);
+    let record = record_of(&known(MinoruState::Dying), None);
     assert_eq!(record.state, dying(Before::Discovered));
     assert_eq!(record.since, Timestamp((NOW_S - 3 * DAY_S) * 1000));
     assert_eq!(record.last_alive, None);
-    let lived = Word {
-        before: Some(Standing::Alive),
-        ..word(Standing::Dying)
+    let lived = MinoruHost {
+        state_before: Some(MinoruState::Alive),
+        ..known(MinoruState::Dying)
     };
-    let record = become_of(&lived, None);
+    let record = record_of(&lived, None);
     assert_eq!(record.state, dying(Before::Alive));
     assert!(record.last_alive < Some(record.since) && record.hidden);
 }
 
 #[test]
 fn a_move_without_another_host_as_its_target_is_not_believed() {
-    for standing in [Standing::Moving, Standing::Moved] {
+    for state in [MinoruState::Moving, MinoruState::Moved] {
         let target = host("b.example");
-        let state = become_of(&word(standing), Some("b.example")).state;
-        let expected = if standing == Standing::Moving {
+        let found = record_of(&known(state), Some("b.example")).state;
+        let expected = if state == MinoruState::Moving {
             State::Moving {
                 before: Before::Discovered,
                 count: 2,
@@ -102,10 +102,10 @@ fn a_move_without_another_host_as_its_target_is_not_believed() {
         } else {
             State::Moved { target }
         };
-        assert_eq!(state, expected);
+        assert_eq!(found, expected);
         for target in [None, Some("a.example")] {
             assert_eq!(
-                become_of(&word(standing), target).state,
+                record_of(&known(state), target).state,
                 State::Discovered,
                 "{target:?}"
             );
@@ -116,11 +116,11 @@ fn a_move_without_another_host_as_its_target_is_not_believed() {
 #[test]
 fn moments_ahead_count_as_now_and_ancient_ones_as_unknown() {
     let checked = |last_checked_s| {
-        become_of(
-            &Word {
+        record_of(
+            &MinoruHost {
                 last_checked_s: Some(last_checked_s),
                 since_s: None,
-                ..word(Standing::Dead)
+                ..known(MinoruState::Dead)
             },
             None,
         )
@@ -134,14 +134,14 @@ fn moments_ahead_count_as_now_and_ancient_ones_as_unknown() {
     }
 }
 
-fn standing() -> impl Strategy<Value = Standing> {
+fn states() -> impl Strategy<Value = MinoruState> {
     prop::sample::select(vec![
-        Standing::Discovered,
-        Standing::Alive,
-        Standing::Dying,
-        Standing::Dead,
-        Standing::Moving,
-        Standing::Moved,
+        MinoruState::Discovered,
+        MinoruState::Alive,
+        MinoruState::Dying,
+        MinoruState::Dead,
+        MinoruState::Moving,
+        MinoruState::Moved,
     ])
 }
 
@@ -154,22 +154,22 @@ fn seconds() -> impl Strategy<Value = Option<i64>> {
 }
 
 prop_compose! {
-    fn words()(
-        standing in standing(), since_s in seconds(), count in prop::option::of(any::<i64>()), before in prop::option::of(standing()),
+    fn hosts()(
+        state in states(), since_s in seconds(), count in prop::option::of(any::<i64>()), state_before in prop::option::of(states()),
         first_seen_s in seconds(), last_checked_s in seconds(), next_check_s in seconds(),
-    ) -> Word {
-        Word { standing, since_s, count, before, target: None, first_seen_s, last_checked_s, next_check_s }
+    ) -> MinoruHost {
+        MinoruHost { state, since_s, count, state_before, target: None, first_seen_s, last_checked_s, next_check_s }
     }
 }
 
 proptest! {
     #[test]
     fn whatever_is_said_nobody_is_listed_and_no_moment_lies_where_it_can_not(
-        word in words(),
+        known in hosts(),
         target in prop::option::of(prop::sample::select(vec!["a.example", "b.example"])),
         jitter in any::<u32>(),
     ) {
-        let record = adopted(host("a.example"), &word, target.map(host), NOW, Jitter(jitter), Calendar::REAL);
+        let record = imported(host("a.example"), &known, target.map(host), NOW, Jitter(jitter), Calendar::REAL);
         prop_assert!(!is_listed(&record, false, NOW, Calendar::REAL));
         let earliest = Timestamp(EARLIEST_S * 1000).minus(Duration::from_secs(31 * 3600));
         let moments = [Some(record.since), Some(record.first_seen), record.last_alive, record.last_checked];

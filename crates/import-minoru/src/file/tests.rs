@@ -1,10 +1,5 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use census::adopted::adopted;
-use census::state::State;
-use census::time::{Calendar, Jitter, Timestamp};
-use proptest::prelude::*;
-use protocol::Host;
 use tempfile::TempDir;
 
 use super::*;
@@ -49,19 +44,19 @@ fn all(path: &Path) -> Vec<Found> {
     }
 }
 
-fn host(name: &str, word: Word) -> Found {
+fn host(name: &str, known: MinoruHost) -> Found {
     Found::Host {
         name: name.to_owned(),
-        word,
+        known,
     }
 }
 
-fn word(standing: Standing) -> Word {
-    Word {
-        standing,
+fn known(state: MinoruState) -> MinoruHost {
+    MinoruHost {
+        state,
         since_s: None,
         count: None,
-        before: None,
+        state_before: None,
         target: None,
         first_seen_s: None,
         last_checked_s: None,
@@ -85,37 +80,37 @@ fn every_state_is_read_with_its_times_and_nothing_of_another_state() {
          INSERT INTO moving_state_data VALUES (1, 5, 6, 3, 2), (2, 3, 6, 3, 2);
          INSERT INTO moved_state_data VALUES (1, 6, 1), (2, 4, 1);",
     ]);
-    let checked = |standing| Word {
+    let checked = |state| MinoruHost {
         last_checked_s: Some(8),
-        ..word(standing)
+        ..known(state)
     };
     let target = |name: &str| Some(name.to_owned());
     let expected = [
-        host("a.example", word(Standing::Discovered)),
-        host("b.example", checked(Standing::Alive)),
+        host("a.example", known(MinoruState::Discovered)),
+        host("b.example", checked(MinoruState::Alive)),
         host(
             "c.example",
-            Word {
+            MinoruHost {
                 since_s: Some(5),
                 count: Some(2),
-                ..checked(Standing::Dying)
+                ..checked(MinoruState::Dying)
             },
         ),
-        host("d.example", checked(Standing::Dead)),
+        host("d.example", checked(MinoruState::Dead)),
         host(
             "e.example",
-            Word {
+            MinoruHost {
                 since_s: Some(6),
                 count: Some(3),
                 target: target("b.example"),
-                ..checked(Standing::Moving)
+                ..checked(MinoruState::Moving)
             },
         ),
         host(
             "f.example",
-            Word {
+            MinoruHost {
                 target: target("a.example"),
-                ..checked(Standing::Moved)
+                ..checked(MinoruState::Moved)
             },
         ),
     ];
@@ -130,11 +125,11 @@ fn a_newer_file_has_no_last_check_and_the_state_before() {
         "INSERT INTO instances VALUES (1, 'a.example', 2, 9);
          INSERT INTO dying_state_data VALUES (1, 1, 5, 2, 1);",
     ]);
-    let dying = Word {
+    let dying = MinoruHost {
         since_s: Some(5),
         count: Some(2),
-        before: Some(Standing::Alive),
-        ..word(Standing::Dying)
+        state_before: Some(MinoruState::Alive),
+        ..known(MinoruState::Dying)
     };
     assert_eq!(all(&path), [host("a.example", dying)]);
 }
@@ -149,7 +144,7 @@ fn what_can_not_be_a_host_is_refused_alone() {
     ]);
     let all = all(&path);
     let (last, wrong) = all.split_last().unwrap();
-    assert_eq!(*last, host("e.example", word(Standing::Alive)));
+    assert_eq!(*last, host("e.example", known(MinoruState::Alive)));
     assert_eq!(wrong.len(), 6);
     for (found, id) in wrong.iter().zip(1..) {
         assert!(
@@ -235,7 +230,10 @@ fn what_a_running_crawler_has_only_in_its_log_is_read_and_nothing_is_written() {
         )
         .unwrap();
     let before = std::fs::read(&path).unwrap();
-    assert_eq!(all(&path), [host("a.example", word(Standing::Discovered))]);
+    assert_eq!(
+        all(&path),
+        [host("a.example", known(MinoruState::Discovered))]
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -251,67 +249,7 @@ fn a_copy_is_read_where_nothing_can_be_written() {
     mode(0o500);
     let found = all(&path);
     mode(0o700);
-    assert_eq!(found, [host("a.example", word(Standing::Discovered))]);
+    assert_eq!(found, [host("a.example", known(MinoruState::Discovered))]);
     let names = std::fs::read_dir(dir.path()).unwrap().count();
     assert_eq!(names, 1, "nothing was put beside it");
-}
-
-fn standing_of() -> impl Strategy<Value = Standing> {
-    (0..6_i64).prop_map(|number| standing(Some(number)).unwrap())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
-
-    #[test]
-    fn the_census_takes_whatever_the_rows_hold_and_touches_no_row_twice(
-        words in prop::collection::vec(
-            (standing_of(), any::<Option<i64>>(), any::<Option<i64>>(), prop::option::of(standing_of()), any::<Option<i64>>(), any::<bool>()),
-            1..8,
-        ),
-        jitter in any::<u32>(),
-    ) {
-        let dir = TempDir::new().unwrap();
-        let store = crate::open(&dir.path().join("census.db")).unwrap();
-        let now = Timestamp(1_800_000_000_000);
-        let records: Vec<_> = words.into_iter().enumerate().map(|(number, (standing, since_s, count, before, at_s, has_target))| {
-            let word = Word {
-                standing, since_s, count, before, target: None, first_seen_s: None, last_checked_s: at_s, next_check_s: at_s,
-            };
-            let name = Host::parse(&format!("h{number}.example")).unwrap();
-            let target = has_target.then(|| Host::parse("h0.example").unwrap());
-            adopted(name, &word, target, now, Jitter(jitter), Calendar::REAL)
-        }).collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let reader = store.reader().unwrap();
-        for expected in [crate::AddedAs::New, crate::AddedAs::Known] {
-            let added = runtime.block_on(store.writer().adopt(records.clone())).unwrap();
-            prop_assert!(added.iter().all(|(_, added_as)| *added_as == expected));
-            for record in &records {
-                let stored = reader.record(&record.host).unwrap().unwrap();
-                prop_assert_eq!(&stored.record, record);
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn who_is_known_is_left_as_it_is() {
-    let dir = TempDir::new().unwrap();
-    let store = crate::open(&dir.path().join("census.db")).unwrap();
-    let name = Host::parse("a.example").unwrap();
-    let now = Timestamp(1_800_000_000_000);
-    let by = census::state::OptedOutBy::Owner;
-    store.writer().opt_out(&name, by, now).await.unwrap();
-    let alive = Word {
-        next_check_s: Some(1_800_000_000),
-        ..word(Standing::Alive)
-    };
-    let record = adopted(name.clone(), &alive, None, now, Jitter(0), Calendar::REAL);
-    assert_eq!(record.state, State::Alive);
-    let added = store.writer().adopt(vec![record]).await.unwrap();
-    assert_eq!(added, [(name.clone(), crate::AddedAs::Known)]);
-    let stored = store.reader().unwrap().record(&name).unwrap().unwrap();
-    assert_eq!(stored.record.state, State::OptedOut { by });
-    assert_eq!(stored.last_note, None);
 }

@@ -1,28 +1,33 @@
-//! Hosts that another crawler knew.
+//! Imports hosts that another crawler knew.
 //!
-//! In: names and what that crawler says of them. Out: rows of those that are new, and what became of the rest. Refused: what is no name for the
-//! census, or on the operator's deny-list.
+//! New hosts become rows. Names that the census does not admit, or that the operator denies, are
+//! refused and reported.
 
 use std::collections::BTreeMap;
 
-use census::adopted::adopted;
 use census::time::Jitter;
+use import_minoru::imported;
 
-use super::wire::{AdoptReport, Adoptee};
+use super::wire::{ImportReport, ImportedHost};
 use super::{Handler, in_words};
 use crate::daemon::Order;
 use crate::names::gate::Brought;
 
 /// Hosts in one request: below [`super::REQUEST_BYTES_MAX`] even when each has two names of 253 bytes that JSON writes as six each, and all its
 /// numbers are as long as can be.
-pub const ADOPTED_PER_REQUEST_MAX: usize = 64;
+pub const IMPORTED_PER_REQUEST_MAX: usize = 64;
 
 impl Handler {
-    pub(super) async fn adopt(&self, hosts: &[Adoptee]) -> Result<AdoptReport, String> {
+    pub(super) async fn import(&self, hosts: &[ImportedHost]) -> Result<ImportReport, String> {
         let (rule, now) = (self.services.gate.names(), self.services.clock.now());
-        let mut report = AdoptReport::default();
+        let mut report = ImportReport::default();
         let (mut records, mut states) = (Vec::new(), BTreeMap::new());
-        for Adoptee { name, word, jitter } in hosts.iter().take(ADOPTED_PER_REQUEST_MAX) {
+        for ImportedHost {
+            name,
+            known,
+            jitter,
+        } in hosts.iter().take(IMPORTED_PER_REQUEST_MAX)
+        {
             let host = match rule.admit(name.trim()) {
                 Ok(host) => host,
                 Err(refusal) => {
@@ -31,10 +36,10 @@ impl Handler {
                     continue;
                 }
             };
-            let target = word.target.as_ref();
+            let target = known.target.as_ref();
             let target = target.and_then(|target| rule.admit(target.trim()).ok());
             let (jitter, calendar) = (Jitter(*jitter), self.services.calendar);
-            let record = adopted(host, word, target, now, jitter, calendar);
+            let record = imported(host, known, target, now, jitter, calendar);
             // Two names may be one in canonical form: the first counts.
             states
                 .entry(record.host.clone())
@@ -44,7 +49,7 @@ impl Handler {
         let brought = self
             .services
             .gate
-            .adopted(records)
+            .imported(records)
             .await
             .map_err(in_words)?;
         for (host, brought) in brought {
