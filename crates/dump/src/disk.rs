@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use crate::table::{SystemTable, Table};
+use crate::set::formats::table::{SystemTable, Table};
 
 /// Published files: everybody reads them, nginx among them as another user; nobody else writes.
 const FILE_MODE: u32 = 0o644;

@@ -8,37 +8,22 @@
 
 pub mod changes;
 mod compress;
-mod csv;
 mod disk;
-mod draft;
 pub mod error;
 pub mod feed;
-mod format;
-pub mod guard;
-mod index;
 pub mod instance;
-mod ndjson;
-mod nodes;
-mod packing;
-pub mod publication;
-pub mod rows;
-mod schema;
+pub mod set;
 pub mod sign;
-mod software;
 pub mod stop;
 mod swap;
-mod table;
 pub mod text;
 
 pub use compress::Packing;
 pub use error::DumpError;
-pub use guard::{Force, HeldBack, guard};
-pub use index::SCHEMA_VERSION;
 pub use instance::{Instance, ListedState, Moment};
-pub use publication::{
-    CHANGES_FOLDER, DATA_FOLDER, Draft, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, Sealed, clear_stale,
-    write,
+pub use set::{
+    CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, RowError, Rows,
+    SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed, SoftwareTotals, VERSIONS_MAX, clear_stale,
+    guard, rows, standing_rows, standing_rows_read, standing_software, write,
 };
-pub use rows::{RowError, Rows, standing_rows, standing_rows_read};
-pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};
 pub use stop::Stop;

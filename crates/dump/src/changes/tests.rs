@@ -21,7 +21,7 @@ use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::feed::About;
 use crate::instance::{Instance, ListedState, Moment};
-use crate::table::SystemTable;
+use crate::set::formats::table::SystemTable;
 
 /// 2026-11-22T00:00:00Z
 const MIDNIGHT: i64 = 1_795_305_600;

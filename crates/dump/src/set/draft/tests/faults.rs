@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::model::{Fails, ModelDisk, folder};
 use super::*;
-use crate::publication;
+use crate::set::publication;
 
 /// What Linux says of a disk, and what an operator is told to do about it.
 const TROUBLES: [(i32, &str); 5] = [

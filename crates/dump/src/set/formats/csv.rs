@@ -10,8 +10,8 @@
 
 use std::io;
 
-use crate::format::Format;
 use crate::instance::Instance;
+use crate::set::formats::Format;
 
 /// A line a row.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ fn is_blank(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::written;
+    use crate::set::formats::written;
 
     fn row(software: Option<&str>, version: Option<&str>) -> Instance {
         Instance {

@@ -9,23 +9,23 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use super::formats::Format;
+use super::formats::csv::Csv;
+use super::formats::ndjson::Ndjson;
+use super::formats::nodes::Nodes;
+use super::formats::table::Table;
+use super::index::{Entry, Index, SCHEMA_VERSION, media};
+use super::packing::{self, Failed, Job, Packed};
+use super::schema::SCHEMAS;
+use super::software::{Counter, SOFTWARE_PLACE};
 use crate::changes::ChangesFile;
 use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
-use crate::csv::Csv;
 use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
-use crate::format::Format;
-use crate::index::{Entry, Index, SCHEMA_VERSION, media};
 use crate::instance::{Instance, Moment};
-use crate::ndjson::Ndjson;
-use crate::nodes::Nodes;
-use crate::packing::{self, Failed, Job, Packed};
-use crate::schema::SCHEMAS;
-use crate::software::{Counter, SOFTWARE_PLACE};
 use crate::stop::Stop;
 use crate::swap::{Swap, Turn};
-use crate::table::Table;
 use crate::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
 
 /// Where the rows are read back from.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::draft::ROWS_PLACE;
+use super::draft::ROWS_PLACE;
+use super::index::{Entry, Index};
 use crate::error::DumpError;
-use crate::index::{Entry, Index};
 use crate::instance::{Instance, Moment};
 use crate::{DATA_FOLDER, INDEX_FILE};
 

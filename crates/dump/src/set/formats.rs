@@ -1,5 +1,10 @@
 //! What the text files of rows have in common, so that one loop writes all of them.
 
+pub(crate) mod csv;
+pub(crate) mod ndjson;
+pub(crate) mod nodes;
+pub(crate) mod table;
+
 use std::io;
 
 use crate::instance::Instance;

@@ -11,8 +11,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use store::VersionCount;
 
+use super::index::SCHEMA_VERSION;
 use crate::error::DumpError;
-use crate::index::SCHEMA_VERSION;
 
 /// Where it is published.
 pub(crate) const SOFTWARE_PLACE: &str = "data/software.json";

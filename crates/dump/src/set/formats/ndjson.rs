@@ -4,8 +4,8 @@
 
 use std::io;
 
-use crate::format::Format;
 use crate::instance::Instance;
+use crate::set::formats::Format;
 
 /// A line a row.
 #[derive(Debug)]

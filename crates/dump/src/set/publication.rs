@@ -10,13 +10,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::draft;
+use super::rows::Rows;
 use crate::changes::StagedChanges;
 use crate::compress::Packing;
 use crate::disk::{Disk, SystemDisk};
-use crate::draft;
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
-use crate::rows::Rows;
 use crate::stop::Stop;
 use crate::swap::{self, Whose};
 

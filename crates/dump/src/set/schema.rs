@@ -5,8 +5,8 @@ use crate::changes::CHANGE_SCHEMA;
 /// Each with its name below `data/schema/`.
 pub(crate) const SCHEMAS: [(&str, &str); 5] = [
     ("change.json", CHANGE_SCHEMA),
-    ("index.json", include_str!("../schema/index.json")),
-    ("instance.json", include_str!("../schema/instance.json")),
-    ("nodes.json", include_str!("../schema/nodes.json")),
-    ("software.json", include_str!("../schema/software.json")),
+    ("index.json", include_str!("../../schema/index.json")),
+    ("instance.json", include_str!("../../schema/instance.json")),
+    ("nodes.json", include_str!("../../schema/nodes.json")),
+    ("software.json", include_str!("../../schema/software.json")),
 ];

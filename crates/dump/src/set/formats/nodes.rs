@@ -5,8 +5,8 @@
 
 use std::io;
 
-use crate::format::Format;
 use crate::instance::Instance;
+use crate::set::formats::Format;
 
 /// The names.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Format for Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::written;
+    use crate::set::formats::written;
 
     #[test]
     fn the_list_is_a_json_array_on_one_line() {
