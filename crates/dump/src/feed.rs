@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::changes::{Change, Counts, Row, Section};
+use crate::changes::line::{Change, Counts, Row, Section};
 use crate::instance::Moment;
 use crate::text::steers;
 

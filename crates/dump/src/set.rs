@@ -8,14 +8,13 @@ mod draft;
 pub(crate) mod formats;
 mod index;
 mod packing;
+mod places;
 mod schema;
 mod software;
 
 pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
-pub use publication::{
-    CHANGES_FOLDER, DATA_FOLDER, Draft, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, Sealed, clear_stale,
-    write,
-};
+pub use places::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
+pub use publication::{Draft, Sealed, clear_stale, write};
 pub use rows::{RowError, Rows, standing_rows, standing_rows_read};
 pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};

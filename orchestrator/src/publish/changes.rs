@@ -9,7 +9,7 @@ use admission::DomainList;
 use census::listing::is_listed;
 use census::state::State;
 use census::time::{Calendar, Timestamp};
-use dump::changes::{Outcome, StagedChanges, Standing, stage_changes, stand_as_told};
+use dump::changes::{Outcome, Standing, WrittenChanges, is_current, write_changes};
 use dump::feed::About;
 use dump::{Draft, RowError, Stop};
 use protocol::Host;
@@ -45,9 +45,9 @@ pub(super) fn stage(
     folder: &Path,
     about: &About,
     witness: &Witness<'_>,
-) -> Result<StagedChanges, PublishError> {
+) -> Result<WrittenChanges, PublishError> {
     let place = folder.join(dump::CHANGES_FOLDER);
-    let staged = stage_changes(
+    let staged = write_changes(
         &place,
         about,
         moment(witness.now),
@@ -71,7 +71,7 @@ pub(super) fn stand(
     witness: &Witness<'_>,
 ) -> Result<bool, PublishError> {
     let place = folder.join(dump::CHANGES_FOLDER);
-    stand_as_told(&place, about, moment(witness.now), |host| {
+    is_current(&place, about, moment(witness.now), |host| {
         witness.has_left(host)
     })
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::join;
+use super::diff;
 use super::line::{self, Change, Damaged, Row, Section, Sha256Hex};
 use crate::instance::Moment;
 
@@ -65,7 +65,7 @@ impl Mirror {
 
     /// The rows' digest, as a section's first line has it.
     pub fn digest(&self) -> Sha256Hex {
-        let mut digest = join::Rows::default();
+        let mut digest = diff::Rows::default();
         self.rows.values().for_each(|row| digest.update(row));
         digest.finish()
     }

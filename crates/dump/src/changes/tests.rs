@@ -16,6 +16,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::limits::{DAY_FILE_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::*;
 use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
@@ -184,8 +185,8 @@ impl World {
         self.published.clone().map(|rows| rows.into_iter().map(Ok))
     }
 
-    fn stage(&self, seconds: i64) -> StagedChanges {
-        stage_changes(
+    fn write(&self, seconds: i64) -> WrittenChanges {
+        write_changes(
             &self.folder(),
             &about(),
             at(seconds),
@@ -198,9 +199,9 @@ impl World {
     }
 
     /// Whether nothing in the folder has to be made anew.
-    fn stands(&self, seconds: i64) -> bool {
+    fn is_current(&self, seconds: i64) -> bool {
         let has_left = |host: &str| Ok::<_, DumpError>(self.has_left(host));
-        stand_as_told(&self.folder(), &about(), at(seconds), has_left).unwrap()
+        is_current(&self.folder(), &about(), at(seconds), has_left).unwrap()
     }
 
     fn publish(&mut self, seconds: i64) -> Outcome {
@@ -220,11 +221,11 @@ impl World {
             Ok::<_, DumpError>(self.has_left(host))
         };
         let rows = self.rows().into_iter().map(Ok);
-        let joined = join::join(self.former(), rows, &mut standing)?;
+        let diff = diff::diff(self.former(), rows, &mut standing)?;
         let (folder, about, time) = (self.folder(), about(), at(seconds));
-        let staged = stage::stage(disk.clone(), &folder, &about, time, joined, has_left)?;
-        let outcome = staged.outcome.clone();
-        staged.publish(disk)?;
+        let written = write::write(disk.clone(), &folder, &about, time, diff, has_left)?;
+        let outcome = written.outcome.clone();
+        written.publish(disk)?;
         Ok(outcome)
     }
 
@@ -262,7 +263,7 @@ impl World {
         let files = self.files();
         let (packed, plain): (Vec<_>, Vec<_>) = files
             .iter()
-            .partition(|(name, _)| kept::unpacked(name).is_some());
+            .partition(|(name, _)| day_files::unpacked(name).is_some());
         assert_eq!(packed.len(), plain.len(), "{:?}", files.keys());
         for (name, bytes) in plain {
             let name = format!("{name}.gz");

@@ -16,6 +16,9 @@ use super::formats::nodes::Nodes;
 use super::formats::table::Table;
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
+use super::places::{
+    CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
+};
 use super::schema::SCHEMAS;
 use super::software::{Counter, SOFTWARE_PLACE};
 use crate::changes::ChangesFile;
@@ -26,10 +29,6 @@ use crate::feed::ATOM_FILE;
 use crate::instance::{Instance, Moment};
 use crate::stop::Stop;
 use crate::swap::{Swap, Turn};
-use crate::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
-
-/// Where the rows are read back from.
-pub(crate) const ROWS_PLACE: &str = "data/instances.ndjson";
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
 

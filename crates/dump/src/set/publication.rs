@@ -11,29 +11,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::draft;
+use super::places::{CHANGES_FOLDER, DATA_FOLDER, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER};
 use super::rows::Rows;
-use crate::changes::StagedChanges;
+use crate::changes::WrittenChanges;
 use crate::compress::Packing;
 use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 use crate::stop::Stop;
 use crate::swap::{self, Whose};
-
-/// The published list of names, also below [`DATA_FOLDER`].
-pub const NODES_FILE: &str = "nodes.json";
-
-/// The folder of all other files, in the public one.
-pub const DATA_FOLDER: &str = "data";
-
-/// The folder of the JSON Schemas, in the public one.
-pub const SCHEMA_FOLDER: &str = "data/schema";
-
-/// The folder of what changed from one set to the next, in the public one.
-pub const CHANGES_FOLDER: &str = "data/changes";
-
-/// What tells of all files, in their folder.
-pub const INDEX_FILE: &str = "index.json";
 
 /// A set whose rows are written, and that other files may still join.
 #[derive(Debug)]
@@ -98,8 +84,8 @@ impl Draft {
     /// # Errors
     /// When they can't be opened.
     pub fn rows(&self) -> Result<Rows, DumpError> {
-        let (file, _bytes) = self.0.swap().open(draft::ROWS_PLACE)?;
-        let path = self.0.swap().beside(draft::ROWS_PLACE);
+        let (file, _bytes) = self.0.swap().open(ROWS_PLACE)?;
+        let path = self.0.swap().beside(ROWS_PLACE);
         Ok(Rows::new(path, Box::new(file)))
     }
 
@@ -118,9 +104,9 @@ impl Draft {
         self.0.add(name, media, packing, write)
     }
 
-    /// Has the index tell of the files of changes, which are staged by themselves and published just before this set.
-    pub fn tell_of_changes(&mut self, staged: &StagedChanges) {
-        self.0.tell_of_changes(staged.files());
+    /// Has the index tell of the files of changes, which are written by themselves and published just before this set.
+    pub fn tell_of_changes(&mut self, written: &WrittenChanges) {
+        self.0.tell_of_changes(written.files());
     }
 
     /// Has [`Self::seal`] end when this is said.

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use super::draft::ROWS_PLACE;
 use super::index::{Entry, Index};
+use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
-use crate::{DATA_FOLDER, INDEX_FILE};
 
 /// Bytes of a line. A row of ours has a name of 253 bytes, two texts of 128, each of which may be escaped to six times as many, and 160 of the rest.
 const LINE_BYTES_MAX: usize = 4096;

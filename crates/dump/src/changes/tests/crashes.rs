@@ -79,7 +79,7 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
                     mirrors.push(mirror);
                 }
             }
-            stage::clear(&SystemDisk, &world.folder()).unwrap();
+            write::clear(&SystemDisk, &world.folder()).unwrap();
             world.list("f.example", "1");
             world.set("a.example", Standing::Withdrawn);
             world.publish(NEXT + HOUR);
@@ -94,7 +94,7 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
                 .filter(|name| name.starts_with('.'));
             assert_eq!(hidden.count(), 0, "{when}");
             world.assert_packed();
-            assert!(world.stands(NEXT + HOUR), "{when}");
+            assert!(world.is_current(NEXT + HOUR), "{when}");
         }
     }
     assert!(followed > 20, "{followed}");
@@ -104,7 +104,7 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
 fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_one() {
     let (mut world, mirrors) = eventful();
     // The changes were published, the list was not.
-    world.stage(NEXT).publish().unwrap();
+    world.write(NEXT).publish().unwrap();
     world.list("f.example", "1");
     let outcome = world.publish(NEXT + DAY);
     assert_eq!(outcome.since, Some(at(MIDNIGHT + 90 * DAY + HOUR)));

@@ -26,7 +26,7 @@ fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
     // Another name of the same form: only the digest knows.
     let flipped = whole.replace("b.example", "b.exbmple");
     for former in [&reversed, &cut, &long, &not_text, &flipped] {
-        let staged = stage_changes(
+        let written = write_changes(
             &world.folder(),
             &about(),
             at(MIDNIGHT + 3 * DAY),
@@ -36,12 +36,12 @@ fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
             |host| Ok(world.has_left(host)),
         )
         .unwrap();
-        let outcome = staged.outcome();
+        let outcome = written.outcome();
         assert_eq!((outcome.since, outcome.counts), (None, Counts::default()));
         assert!(outcome.starts_anew.is_some(), "{former}");
         assert_eq!(outcome.hosts, 3);
     }
-    let outcome_of_whole = stage_changes(
+    let outcome_of_whole = write_changes(
         &world.folder(),
         &about(),
         at(MIDNIGHT + 3 * DAY),
@@ -145,7 +145,7 @@ fn packed_files_that_do_not_hold_what_they_should_are_made_anew_and_those_of_not
     let (mut world, _) = three_days();
     world.assert_packed();
     let now = MIDNIGHT + 3 * DAY;
-    assert!(world.stands(now));
+    assert!(world.is_current(now));
     let folder = world.folder();
     let sound = world.files();
     let older = sound["2026-11-22.ndjson.gz"].clone();
@@ -160,10 +160,10 @@ fn packed_files_that_do_not_hold_what_they_should_are_made_anew_and_those_of_not
             Some(bytes) => std::fs::write(folder.join(name), bytes).unwrap(),
             None => std::fs::remove_file(folder.join(name)).unwrap(),
         }
-        assert!(!world.stands(now), "{name}");
+        assert!(!world.is_current(now), "{name}");
         world.publish(now);
         world.assert_packed();
-        assert!(world.stands(now), "{name}");
+        assert!(world.is_current(now), "{name}");
     }
     assert!(!folder.join("2026-11-19.ndjson.gz").exists());
     assert!(world.files()["2026-11-23.ndjson.gz"] == sound["2026-11-23.ndjson.gz"]);

@@ -114,10 +114,10 @@ fn whoever_leaves_is_named_nowhere_from_the_next_dump_on_whatever_was_told_of_th
     let mirrors = story(&mut world);
     assert!(world.names("leaves.example").len() > 3 * 3);
     world.set("leaves.example", Standing::Withdrawn);
-    assert!(!world.stands(MIDNIGHT + 5 * DAY));
+    assert!(!world.is_current(MIDNIGHT + 5 * DAY));
     let outcome = world.publish(MIDNIGHT + 5 * DAY);
     assert_eq!(world.names("leaves.example"), Vec::<String>::new());
-    assert!(world.stands(MIDNIGHT + 5 * DAY));
+    assert!(world.is_current(MIDNIGHT + 5 * DAY));
     world.assert_packed();
     assert_eq!(outcome.hashed_lines, 4);
     for mut mirror in mirrors {
@@ -163,7 +163,7 @@ fn a_file_stays_for_ninety_days_and_no_longer() {
     assert!(!world.files().contains_key("2026-11-22.ndjson"));
     assert_eq!(day_files(&world.files()).count(), 2);
     world.assert_packed();
-    assert!(!world.stands(MIDNIGHT + (2 * kept + 1) * DAY));
+    assert!(!world.is_current(MIDNIGHT + (2 * kept + 1) * DAY));
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn two_lists_without_a_common_name_are_compared_without_keeping_all_changes() {
     }
     let none: Option<std::iter::Empty<Result<Instance, Infallible>>> = None;
     let rows = world.rows().into_iter().map(Ok::<_, DumpError>);
-    let joined = join::join(none, rows, &mut |_| Ok(Standing::Died)).unwrap();
-    assert_eq!((joined.changes, joined.counts.appeared), (None, 20_001));
+    let diff = diff::diff(none, rows, &mut |_| Ok(Standing::Died)).unwrap();
+    assert_eq!((diff.changes, diff.counts.appeared), (None, 20_001));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn more_dumps_a_day_than_anybody_makes_leave_a_gap_and_not_a_file_without_end() 
     assert_eq!(sections.len(), SECTIONS_A_DAY_MAX);
     assert_eq!(sections[0].header.time, at(MIDNIGHT + 4));
     assert_eq!(follow(&mut old, &world.files()), Err(Gap::NotFound));
-    assert!(world.stands(MIDNIGHT + 2 * count + 2));
+    assert!(world.is_current(MIDNIGHT + 2 * count + 2));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_clock_that_was_set_back_starts_anew_and_leaves_nothing_of_the_future() {
     let names: Vec<_> = world
         .files()
         .into_keys()
-        .filter(|name| kept::unpacked(name).is_none())
+        .filter(|name| day_files::unpacked(name).is_none())
         .collect();
     assert_eq!(
         names,
@@ -315,17 +315,17 @@ fn the_files_that_are_told_are_those_that_lie_there() {
     let mut world = World::new();
     story(&mut world);
     world.list("b.example", "1");
-    let staged = world.stage(MIDNIGHT + 5 * DAY);
-    let told: BTreeMap<_, _> = staged
+    let written = world.write(MIDNIGHT + 5 * DAY);
+    let told: BTreeMap<_, _> = written
         .files()
         .iter()
         .map(|file| (file.name.clone(), (file.bytes, file.sha256.clone())))
         .collect();
-    staged.publish().unwrap();
+    written.publish().unwrap();
     let there: BTreeMap<_, _> = world
         .files()
         .into_iter()
-        .filter(|(name, _)| kept::unpacked(name).is_none())
+        .filter(|(name, _)| day_files::unpacked(name).is_none())
         .map(|(name, bytes)| (name, (bytes.len() as u64, Sha256Hex::of(&bytes))))
         .collect();
     assert_eq!(told, there);
@@ -338,7 +338,7 @@ fn names_out_of_order_make_no_section_and_leave_nothing_behind() {
     world.list("a.example", "1");
     let mut rows = world.rows();
     rows.extend(world.rows());
-    let result = stage_changes(
+    let result = write_changes(
         &world.folder(),
         &about(),
         at(MIDNIGHT),

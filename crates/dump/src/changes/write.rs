@@ -8,21 +8,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::join::{self, Joined};
-use super::kept::{self, End, Found, Newcomers, Scrub};
+use super::day_files::{self, End, Found, Newcomers, Scrub};
+use super::diff::{self, Diff, Standing};
+use super::limits::{CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::line::{Counts, Header, Section, Sha256Hex};
-use super::{
-    CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, DAYS_KEPT, SECTIONS_A_DAY_MAX, Standing,
-};
 use crate::compress::{self, GZIP_END};
 use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::{Instance, Moment};
 use crate::swap::{self, Swap, Turn, Whose};
-
-/// Seconds of a day in UTC.
-const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// A file as it will lie in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,19 +52,19 @@ pub struct Outcome {
 }
 
 /// Files that are written, complete and on the disk, and not yet published. Dropped, they are taken away again.
-pub struct StagedChanges {
-    staged: Staged<SystemDisk>,
+pub struct WrittenChanges {
+    written: Written<SystemDisk>,
 }
 
-impl StagedChanges {
+impl WrittenChanges {
     /// What was found.
     pub fn outcome(&self) -> &Outcome {
-        &self.staged.outcome
+        &self.written.outcome
     }
 
     /// All files that lie in the folder once these are published, but for the compressed ones beside them, sorted by name.
     pub fn files(&self) -> &[ChangesFile] {
-        &self.staged.files
+        &self.written.files
     }
 
     /// Puts the files in their places and removes those that go.
@@ -77,14 +72,14 @@ impl StagedChanges {
     /// # Errors
     /// When a rename, a removal or the folder's sync fails. Each file is then the old one or the new one, whole, and a mirror sees a gap or the truth.
     pub fn publish(self) -> Result<(), DumpError> {
-        self.staged.publish(&SystemDisk)
+        self.written.publish(&SystemDisk)
     }
 }
 
-impl fmt::Debug for StagedChanges {
+impl fmt::Debug for WrittenChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StagedChanges")
-            .field("outcome", &self.staged.outcome)
+        f.debug_struct("WrittenChanges")
+            .field("outcome", &self.written.outcome)
             .finish_non_exhaustive()
     }
 }
@@ -97,7 +92,7 @@ impl fmt::Debug for StagedChanges {
 /// # Errors
 /// What `new` or `standing` gave, rows of `new` out of order, else why writing failed. Nothing is left behind then. What is wrong with `former`
 /// or with earlier files is no error: see [`Outcome`].
-pub fn stage_changes<E: From<DumpError>, F: ToString>(
+pub fn write_changes<E: From<DumpError>, F: ToString>(
     folder: &Path,
     about: &About,
     time: Moment,
@@ -105,10 +100,10 @@ pub fn stage_changes<E: From<DumpError>, F: ToString>(
     new: impl Iterator<Item = Result<Instance, E>>,
     mut standing: impl FnMut(&str) -> Result<Standing, E>,
     has_left: impl FnMut(&str) -> Result<bool, E>,
-) -> Result<StagedChanges, E> {
-    let joined = join::join(former, new, &mut standing)?;
-    let staged = stage(SystemDisk, folder, about, time, joined, has_left)?;
-    Ok(StagedChanges { staged })
+) -> Result<WrittenChanges, E> {
+    let diff = diff::diff(former, new, &mut standing)?;
+    let written = write(SystemDisk, folder, about, time, diff, has_left)?;
+    Ok(WrittenChanges { written })
 }
 
 /// Removes what a crash left beside the published files in `folder`, in which nobody else writes.
@@ -116,7 +111,7 @@ pub(super) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
     swap::clear(disk, folder, Whose::All)
 }
 
-pub(super) struct Staged<D: Disk> {
+pub(super) struct Written<D: Disk> {
     swap: Swap<D>,
     folder: PathBuf,
     /// Files that go, in this order.
@@ -125,7 +120,7 @@ pub(super) struct Staged<D: Disk> {
     pub(super) outcome: Outcome,
 }
 
-impl<D: Disk> Staged<D> {
+impl<D: Disk> Written<D> {
     pub(super) fn publish(self, disk: &D) -> Result<(), DumpError> {
         // Before the new ones come: a section that led to a dump that was never published must not stand beside the one that takes its place.
         for path in &self.gone {
@@ -136,19 +131,19 @@ impl<D: Disk> Staged<D> {
     }
 }
 
-pub(super) fn stage<D: Disk, E: From<DumpError>>(
+pub(super) fn write<D: Disk, E: From<DumpError>>(
     disk: D,
     folder: &Path,
     about: &About,
     time: Moment,
-    joined: Joined,
+    diff: Diff,
     has_left: impl FnMut(&str) -> Result<bool, E>,
-) -> Result<Staged<D>, E> {
+) -> Result<Written<D>, E> {
     make_folder(folder)?;
     // A disk that failed may not have let go of what was half written.
     clear(&disk, folder).ok();
     let found = Found::look(&disk, folder)?;
-    let start = Start::find(folder, &found.days, time, &joined);
+    let start = Start::find(folder, &found.days, time, &diff);
     let work = Work {
         swap: Swap::new(disk, folder),
         folder,
@@ -157,7 +152,7 @@ pub(super) fn stage<D: Disk, E: From<DumpError>>(
         entries: Entries::default(),
         hashed_lines: 0,
     };
-    work.run(about, found, start, joined, has_left)
+    work.run(about, found, start, diff, has_left)
 }
 
 fn make_folder(folder: &Path) -> Result<(), DumpError> {
@@ -178,13 +173,13 @@ struct Start {
 }
 
 impl Start {
-    fn find(folder: &Path, days: &BTreeSet<String>, time: Moment, joined: &Joined) -> Self {
-        let Some(former_rows) = &joined.former_rows else {
+    fn find(folder: &Path, days: &BTreeSet<String>, time: Moment, diff: &Diff) -> Self {
+        let Some(former_rows) = &diff.former_rows else {
             // There may be sections all the same, of a dump that is damaged: who stands at them sees that nothing goes on from there.
-            let end = kept::end(folder, days, &Sha256Hex::of(b""));
-            return Self::anew(time, end, joined.former_damage.clone());
+            let end = day_files::end(folder, days, &Sha256Hex::of(b""));
+            return Self::anew(time, end, diff.former_damage.clone());
         };
-        let end = kept::end(folder, days, former_rows);
+        let end = day_files::end(folder, days, former_rows);
         if end.former.is_none() {
             let why = "no section leads to the list that was published last".to_owned();
             return Self::anew(time, end, Some(why));
@@ -231,13 +226,6 @@ impl Start {
     }
 }
 
-/// The first day that is kept at this moment.
-pub(super) fn first_day(at: Moment) -> String {
-    let kept = i64::from(DAYS_KEPT).saturating_mul(DAY_SECONDS);
-    let seconds = at.seconds().saturating_sub(kept);
-    Moment::from_milliseconds(seconds.saturating_mul(1000)).day()
-}
-
 /// `time`, or the next second after `newest`: a section's moment is its name, and there are no two of one.
 fn after(newest: Option<Moment>, time: Moment) -> Moment {
     match newest {
@@ -263,24 +251,24 @@ impl<D: Disk> Work<'_, D> {
         about: &About,
         found: Found,
         mut start: Start,
-        mut joined: Joined,
+        mut diff: Diff,
         has_left: impl FnMut(&str) -> Result<bool, E>,
-    ) -> Result<Staged<D>, E> {
+    ) -> Result<Written<D>, E> {
         let today = start.time.day();
-        let first_day = first_day(start.time);
-        let mut scrub = Scrub::new(has_left, std::mem::take(&mut joined.listed));
-        let mut section = new_section(&start, joined);
+        let first_day = day_files::first_day(start.time);
+        let mut scrub = Scrub::new(has_left, std::mem::take(&mut diff.listed));
+        let mut section = new_section(&start, diff);
         let mut newcomers = Newcomers::among(&section.changes);
         let mut todays = Vec::new();
         for day in &found.days {
             if *day < first_day || start.damaged.contains_key(day) {
-                self.gone.push(kept::path(self.folder, day));
+                self.gone.push(day_files::path(self.folder, day));
                 continue;
             }
-            let read = match kept::read(self.folder, day) {
+            let read = match day_files::read(self.folder, day) {
                 Ok(read) => read,
                 Err(why) => {
-                    self.gone.push(kept::path(self.folder, day));
+                    self.gone.push(day_files::path(self.folder, day));
                     start.damaged.insert(day.clone(), why);
                     continue;
                 }
@@ -296,16 +284,16 @@ impl<D: Disk> Work<'_, D> {
             if *day == today {
                 todays = sections;
             } else if sections.is_empty() {
-                self.gone.push(kept::path(self.folder, day));
+                self.gone.push(day_files::path(self.folder, day));
             } else if is_changed {
-                self.put(&kept::file_name(day), &written(sections)?)?;
+                self.put(&day_files::file_name(day), &written(sections)?)?;
             } else {
-                self.keep(&kept::file_name(day), &read.bytes)?;
+                self.keep(&day_files::file_name(day), &read.bytes)?;
             }
         }
         recount(&mut section);
         let bytes = append(todays, &mut section)?;
-        self.put(&kept::file_name(&today), &bytes)?;
+        self.put(&day_files::file_name(&today), &bytes)?;
         self.entries.add(&section);
         let feed = self.entries.render(about, section.header.time);
         self.put(ATOM_FILE, feed.as_bytes())?;
@@ -340,7 +328,7 @@ impl<D: Disk> Work<'_, D> {
     /// A file that stays as it is. A crash may have left the companion of one that never took its
     /// place, with names that are not in it.
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        if !kept::is_packed(self.folder, name, bytes) {
+        if !day_files::is_packed(self.folder, name, bytes) {
             self.pack(name, bytes)?;
         }
         self.list(name.to_owned(), bytes);
@@ -360,7 +348,7 @@ impl<D: Disk> Work<'_, D> {
         let stays = |plain: &str| self.files.iter().any(|file| file.name == plain);
         let dropped = packed
             .iter()
-            .filter(|name| !kept::unpacked(name).is_some_and(stays))
+            .filter(|name| !day_files::unpacked(name).is_some_and(stays))
             .map(|name| self.folder.join(name));
         self.gone = dropped.chain(std::mem::take(&mut self.gone)).collect();
     }
@@ -373,7 +361,7 @@ impl<D: Disk> Work<'_, D> {
         });
     }
 
-    fn finish(mut self, start: Start, section: Section) -> Staged<D> {
+    fn finish(mut self, start: Start, section: Section) -> Written<D> {
         self.files.sort_by(|one, other| one.name.cmp(&other.name));
         let Header {
             time,
@@ -383,7 +371,7 @@ impl<D: Disk> Work<'_, D> {
             counts,
             ..
         } = section.header;
-        Staged {
+        Written {
             swap: self.swap,
             folder: self.folder.to_owned(),
             gone: self.gone,
@@ -398,7 +386,7 @@ impl<D: Disk> Work<'_, D> {
                 damaged: start
                     .damaged
                     .into_iter()
-                    .map(|(day, why)| format!("{}: {why}", kept::file_name(&day)))
+                    .map(|(day, why)| format!("{}: {why}", day_files::file_name(&day)))
                     .collect(),
                 hashed_lines: self.hashed_lines,
             },
@@ -406,20 +394,20 @@ impl<D: Disk> Work<'_, D> {
     }
 }
 
-fn new_section(start: &Start, joined: Joined) -> Section {
+fn new_section(start: &Start, diff: Diff) -> Section {
     let mut section = Section {
         header: Header {
             time: start.time,
             since: start.since,
-            complete: joined.changes.is_some(),
-            hosts: joined.hosts,
-            counts: joined.counts,
-            names_sha256: joined.names_sha256,
-            rows_sha256: joined.rows_sha256,
+            complete: diff.changes.is_some(),
+            hosts: diff.hosts,
+            counts: diff.counts,
+            names_sha256: diff.names_sha256,
+            rows_sha256: diff.rows_sha256,
             lines: 0,
             section_sha256: Sha256Hex::of(b""),
         },
-        changes: joined.changes.unwrap_or_default(),
+        changes: diff.changes.unwrap_or_default(),
     };
     if start.since.is_none() {
         section.changes.clear();
@@ -452,13 +440,13 @@ fn append(todays: Vec<Section>, section: &mut Section) -> Result<Vec<u8>, DumpEr
     let changes_before: usize = todays.iter().map(|section| section.changes.len()).sum();
     let bytes_before = written(todays)?;
     let mut bytes = bytes_before.clone();
-    write(section, &mut bytes)?;
+    write_section(section, &mut bytes)?;
     let changes = changes_before.saturating_add(section.changes.len());
     if changes > CHANGES_A_DAY_MAX || bytes.len() > DAY_BYTES_MAX {
         section.changes.clear();
         section.header.complete = false;
         bytes = bytes_before;
-        write(section, &mut bytes)?;
+        write_section(section, &mut bytes)?;
     }
     Ok(bytes)
 }
@@ -466,14 +454,14 @@ fn append(todays: Vec<Section>, section: &mut Section) -> Result<Vec<u8>, DumpEr
 fn written(sections: Vec<Section>) -> Result<Vec<u8>, DumpError> {
     let mut bytes = Vec::new();
     for mut section in sections {
-        write(&mut section, &mut bytes)?;
+        write_section(&mut section, &mut bytes)?;
     }
     Ok(bytes)
 }
 
-fn write(section: &mut Section, to: &mut Vec<u8>) -> Result<(), DumpError> {
+fn write_section(section: &mut Section, to: &mut Vec<u8>) -> Result<(), DumpError> {
     section.write(to).map_err(|error| DumpError::Failed {
-        path: PathBuf::from(kept::file_name(&section.header.time.day())),
+        path: PathBuf::from(day_files::file_name(&section.header.time.day())),
         doing: "writing",
         source: error.into(),
     })

@@ -8,13 +8,16 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use super::limits::{DAY_FILE_BYTES_MAX, DAYS_KEPT, FOLDER_NAMES_MAX};
 use super::line::{self, Change, Section, Sha256Hex};
-use super::stayed::Stayed;
-use super::{DAY_FILE_BYTES_MAX, FOLDER_NAMES_MAX};
+use super::recent_names::RecentNames;
 use crate::compress::{self, GZIP_END};
 use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::instance::Moment;
+
+/// Seconds of a day in UTC.
+const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// How the name of a day's file ends.
 const DAY_FILE_END: &str = ".ndjson";
@@ -77,6 +80,13 @@ fn is_day(day: &str) -> bool {
                 b'-' => byte == b'-',
                 _ => byte.is_ascii_digit(),
             })
+}
+
+/// The first day that is kept at this moment.
+pub(super) fn first_day(at: Moment) -> String {
+    let kept = i64::from(DAYS_KEPT).saturating_mul(DAY_SECONDS);
+    let seconds = at.seconds().saturating_sub(kept);
+    Moment::from_milliseconds(seconds.saturating_mul(1000)).day()
 }
 
 /// A day's file.
@@ -154,15 +164,14 @@ pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: &Sha256He
 /// The names of who has left since, taken out of sections.
 pub(super) struct Scrub<S> {
     has_left: S,
-    /// Names that stay, as far as there is room for them: hosts that come and go are named nearly every day, and each question is a look-up in the
-    /// database.
-    stayed: Stayed,
+    /// Names that have not left. Hosts that come and go are named nearly every day, and each call of `has_left` reads the database.
+    recent: RecentNames,
 }
 
 impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
-    /// By what `has_left` says of a name, of those who are not known to have `stayed`.
-    pub(super) fn new(has_left: S, stayed: Stayed) -> Self {
-        Self { has_left, stayed }
+    /// `has_left` is called for names that are not in `recent`.
+    pub(super) fn new(has_left: S, recent: RecentNames) -> Self {
+        Self { has_left, recent }
     }
 
     /// Takes them out, and tells in how many lines they stood.
@@ -189,13 +198,13 @@ impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
     }
 
     fn is_to_go(&mut self, host: &str) -> Result<bool, E> {
-        if self.stayed.contains(host) {
+        if self.recent.contains(host) {
             return Ok(false);
         }
         let has_left = (self.has_left)(host)?;
         // Who has left stands in no line any more, and will not be asked about often.
         if !has_left {
-            self.stayed.insert(host);
+            self.recent.insert(host);
         }
         Ok(has_left)
     }
@@ -251,8 +260,7 @@ mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    use super::super::Counts;
-    use super::super::line::Header;
+    use super::super::line::{Counts, Header};
     use super::*;
 
     fn section(hosts: impl Iterator<Item = u32>) -> Section {
@@ -279,14 +287,14 @@ mod tests {
     #[test]
     fn who_is_named_again_and_again_is_asked_about_once_and_who_is_listed_never() {
         let asked = Cell::new(0_u32);
-        let mut stayed = Stayed::default();
-        (0..400).for_each(|host| stayed.insert(&format!("h{host}.example")));
+        let mut recent = RecentNames::default();
+        (0..400).for_each(|host| recent.insert(&format!("h{host}.example")));
         let mut scrub = Scrub::new(
             |host: &str| {
                 asked.set(asked.get() + 1);
                 Ok::<_, Infallible>(host.ends_with("977.example"))
             },
-            stayed,
+            recent,
         );
         for _day in 0..90 {
             assert_eq!(scrub.run(&mut section(0..1000)).unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Two dumps read side by side.
+//! The difference of two dumps, which are read in step.
 //!
 //! In: the former rows and the new ones, both sorted by name, and what became of whoever is missing. Out: the changes, at most as many as a
 //! day's file may hold, and the digests of both dumps. Memory doesn't grow with the dumps. Refused: new rows out of order; former ones that
@@ -8,15 +8,31 @@ use std::cmp::Ordering;
 
 use sha2::{Digest as _, Sha256};
 
+use super::limits::CHANGES_A_DAY_MAX;
 use super::line::{Change, Counts, Row, Sha256Hex};
-use super::stayed::Stayed;
-use super::{CHANGES_A_DAY_MAX, Standing};
+use super::recent_names::RecentNames;
 use crate::error::DumpError;
 use crate::instance::Instance;
 
-/// What two dumps tell.
+/// What the census knows of a host, as far as the public may hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is in the list that is being published.
+    Listed,
+    /// It does not live, or nothing is known of it any more.
+    Died,
+    /// It redirects to another host for good.
+    Moved {
+        /// The other one. It is named only if its own standing is [`Standing::Listed`].
+        to: Option<String>,
+    },
+    /// It opted out, asked to be hidden, is marked gone by its owner, is denied, held back or parked. Its name stands nowhere from now on.
+    Withdrawn,
+}
+
+/// The difference of two dumps.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct Diff {
     /// Digest of the former rows. None: there was no former dump, or it is damaged.
     pub(super) former_rows: Option<Sha256Hex>,
     /// What is wrong with the former dump.
@@ -27,22 +43,22 @@ pub(super) struct Joined {
     /// Hosts in the new dump.
     pub(super) hosts: u64,
     /// Their names, as far as there is room: whoever is in the list has not left.
-    pub(super) listed: Stayed,
+    pub(super) listed: RecentNames,
     pub(super) names_sha256: Sha256Hex,
     pub(super) rows_sha256: Sha256Hex,
 }
 
 /// Compares them. A host in `new` alone is told as [`Change::Appeared`]: whether it was in the list before, this can't know.
-pub(super) fn join<E: From<DumpError>, F: ToString>(
+pub(super) fn diff<E: From<DumpError>, F: ToString>(
     former: Option<impl Iterator<Item = Result<Instance, F>>>,
     new: impl Iterator<Item = Result<Instance, E>>,
     standing: &mut impl FnMut(&str) -> Result<Standing, E>,
-) -> Result<Joined, E> {
+) -> Result<Diff, E> {
     let mut former = Former::new(former);
     let mut collected = Collected::default();
     let (mut names, mut rows) = (Sha256::new(), Rows::default());
     let mut hosts: u64 = 0;
-    let mut listed = Stayed::default();
+    let mut listed = RecentNames::default();
     let mut last: Option<String> = None;
     let mut was = former.next();
     for instance in new {
@@ -77,7 +93,7 @@ pub(super) fn join<E: From<DumpError>, F: ToString>(
         was = former.next();
     }
     let (former_rows, former_damage) = former.finish();
-    Ok(Joined {
+    Ok(Diff {
         former_rows,
         former_damage,
         changes: collected.changes,

@@ -1,7 +1,6 @@
-//! Names that are known to stay in the files of earlier days.
+//! Names that the days' files may keep, remembered in fixed memory.
 //!
-//! In: names of hosts. Out: whether one of them was told before. Memory is fixed: where it is full, a name takes the place of another, which then is not
-//! known. Refused: nothing.
+//! In: names of hosts. Out: whether a name was given lately. When memory is full, a new name replaces an older one, which is then looked up again.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -14,21 +13,21 @@ const PLACES: usize = 1 << 19;
 /// What is no name's mark.
 const FREE: u64 = 0;
 
-/// Some names.
+/// A set of names in fixed memory.
 #[derive(Debug)]
-pub(super) struct Stayed {
+pub(super) struct RecentNames {
     /// New for each dump, so that nobody can look for a name that is taken for another; two that are by chance are told apart by the next dump.
     key: RandomState,
     places: Vec<[u64; SHARING]>,
 }
 
-impl Default for Stayed {
+impl Default for RecentNames {
     fn default() -> Self {
         Self::with_places(PLACES)
     }
 }
 
-impl Stayed {
+impl RecentNames {
     fn with_places(places: usize) -> Self {
         Self {
             key: RandomState::new(),
@@ -78,18 +77,18 @@ mod tests {
 
     #[test]
     fn who_was_told_is_known_while_there_is_room_and_nobody_else_ever_is() {
-        let mut stayed = Stayed::with_places(1 << 10);
-        names(1000).for_each(|name| stayed.insert(&name));
-        let known = names(1000).filter(|name| stayed.contains(name)).count();
+        let mut recent = RecentNames::with_places(1 << 10);
+        names(1000).for_each(|name| recent.insert(&name));
+        let known = names(1000).filter(|name| recent.contains(name)).count();
         assert!(known > 980, "{known}");
-        assert!(!names(50_000).skip(1000).any(|name| stayed.contains(&name)));
+        assert!(!names(50_000).skip(1000).any(|name| recent.contains(&name)));
     }
 
     #[test]
     fn where_it_is_full_the_last_ones_are_known() {
-        let mut stayed = Stayed::with_places(1);
-        names(9).for_each(|name| stayed.insert(&name));
-        let known: Vec<String> = names(9).filter(|name| stayed.contains(name)).collect();
+        let mut recent = RecentNames::with_places(1);
+        names(9).for_each(|name| recent.insert(&name));
+        let known: Vec<String> = names(9).filter(|name| recent.contains(name)).collect();
         assert_eq!(known, names(9).skip(9 - SHARING).collect::<Vec<_>>());
     }
 }

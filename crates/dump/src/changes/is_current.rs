@@ -7,20 +7,20 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use super::kept::{self, Found, Scrub};
-use super::stage::first_day;
-use super::stayed::Stayed;
+use super::day_files::first_day;
+use super::day_files::{self, Found, Scrub};
+use super::recent_names::RecentNames;
 use crate::disk::SystemDisk;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 
 /// Whether nobody is named in the published files in `folder` who has left, no file is older than
 /// those that are kept at `time`, and the feed and the companions are what the days' files tell. If
-/// not, [`super::stage_changes`] makes them so.
+/// not, [`super::write_changes`] makes them so.
 ///
 /// # Errors
 /// What `has_left` gave.
-pub fn stand_as_told<E>(
+pub fn is_current<E>(
     folder: &Path,
     about: &About,
     time: Moment,
@@ -30,14 +30,16 @@ pub fn stand_as_told<E>(
         return Ok(false);
     };
     let first_day = first_day(time);
-    let mut scrub = Scrub::new(has_left, Stayed::default());
+    let mut scrub = Scrub::new(has_left, RecentNames::default());
     let mut entries = Entries::default();
     let mut newest = None;
     for day in &found.days {
-        let Ok(read) = kept::read(folder, day) else {
+        let Ok(read) = day_files::read(folder, day) else {
             return Ok(false);
         };
-        if *day < first_day || !kept::is_packed(folder, &kept::file_name(day), &read.bytes) {
+        if *day < first_day
+            || !day_files::is_packed(folder, &day_files::file_name(day), &read.bytes)
+        {
             return Ok(false);
         }
         for mut section in read.sections {
@@ -52,15 +54,19 @@ pub fn stand_as_told<E>(
         return Ok(false);
     };
     let is_left_over = |name: &String| {
-        !kept::unpacked(name)
-            .is_some_and(|plain| found.days.iter().any(|day| kept::file_name(day) == plain))
+        !day_files::unpacked(name).is_some_and(|plain| {
+            found
+                .days
+                .iter()
+                .any(|day| day_files::file_name(day) == plain)
+        })
     };
     if found.packed.iter().any(is_left_over) {
         return Ok(false);
     }
     let feed = entries.render(about, newest);
     let is_current = is(&folder.join(ATOM_FILE), feed.as_bytes()).unwrap_or(false);
-    Ok(is_current && kept::is_packed(folder, ATOM_FILE, feed.as_bytes()))
+    Ok(is_current && day_files::is_packed(folder, ATOM_FILE, feed.as_bytes()))
 }
 
 /// Whether this is all that is in the file.
