@@ -264,7 +264,7 @@ impl Daemon {
             in_flight = self.scheduler.in_flight().count(),
             "shutting down"
         );
-        self.publishing.stop.say();
+        self.publishing.cancel.cancel();
         self.checks.end_all().await;
         self.asks.shutdown().await;
         let writing = async {

@@ -15,7 +15,7 @@ use admission::DomainList;
 use census::time::{Calendar, Timestamp};
 use dump::feed::About;
 use dump::sign::keys::KeyError;
-use dump::{DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError, Stop};
+use dump::{Cancel, DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError};
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
@@ -77,7 +77,7 @@ pub struct Occasion<'a> {
     /// Whether a list goes out that lost too many names.
     pub force: Force,
     /// Whether it is to end before it is published.
-    pub stop: &'a Stop,
+    pub cancel: &'a Cancel,
 }
 
 /// A list that is out.
@@ -102,7 +102,7 @@ impl Publisher {
         let previous = reader.last_dump()?.map(|dump| dump.names);
         let draft = dump::write(&self.public_dir, moment(occasion.now), |row| {
             let take = |listed: Listed<'_>| -> Result<(), PublishError> {
-                occasion.stop.check()?;
+                occasion.cancel.check()?;
                 match public(listed) {
                     Some(instance) if occasion.deny.covers_text(&instance.host).is_none() => {
                         Ok(row(&instance)?)
@@ -147,7 +147,7 @@ impl Dump<'_> {
         } = self.publisher;
         let (about, witness) = (self.about(), self.witness());
         let changes = changes::stage(&mut draft, public_dir, &about, &witness)?;
-        draft.stops_with(witness.stop);
+        draft.cancel_on(witness.cancel);
         let mut sealed = draft.seal()?;
         let keys = signature::attach(&mut sealed, data_dir, moment(witness.now))?;
         changes.publish().map_err(PublishError::Half)?;
@@ -173,7 +173,7 @@ impl Dump<'_> {
             now,
             calendar,
             deny,
-            stop,
+            cancel,
             ..
         } = self.occasion;
         changes::Witness {
@@ -181,7 +181,7 @@ impl Dump<'_> {
             deny,
             now,
             calendar,
-            stop,
+            cancel,
         }
     }
 
@@ -230,7 +230,7 @@ impl Dump<'_> {
     }
 
     fn stays(&self, name: &str) -> Result<bool, PublishError> {
-        self.occasion.stop.check()?;
+        self.occasion.cancel.check()?;
         let is_denied = self.occasion.deny.covers_text(name).is_some();
         Ok(!is_denied && !self.reader.is_withdrawn(name)?)
     }

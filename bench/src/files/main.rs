@@ -146,7 +146,7 @@ async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<Strin
             calendar: Calendar::REAL,
             deny: &none,
             force: dump::Force::No,
-            stop: &dump::Stop::default(),
+            cancel: &dump::Cancel::default(),
         };
         let round = Round {
             publisher: &publisher,

@@ -54,9 +54,9 @@ pub enum DumpError {
     /// Another error came first, and whoever fed the names passed over it.
     #[error("the dump was given up after an earlier error; please report this")]
     GivenUp,
-    /// Somebody said [`crate::Stop::say`].
+    /// [`crate::Cancel::cancel`] was called.
     #[error("the census is ending")]
-    Stopped,
+    Cancelled,
 }
 
 impl DumpError {

@@ -6,6 +6,7 @@
 //!
 //! Beside it: what changed since the last dump ([`changes`], [`feed`]), and signatures ([`sign`]).
 
+pub mod cancel;
 pub mod changes;
 mod compress;
 mod disk;
@@ -14,10 +15,10 @@ pub mod feed;
 pub mod instance;
 pub mod set;
 pub mod sign;
-pub mod stop;
 mod swap;
 pub mod text;
 
+pub use cancel::Cancel;
 pub use compress::Packing;
 pub use error::DumpError;
 pub use instance::{Instance, ListedState, Moment};
@@ -26,4 +27,3 @@ pub use set::{
     SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed, SoftwareTotals, VERSIONS_MAX, clear_stale,
     guard, rows, standing_rows, standing_rows_read, standing_software, write,
 };
-pub use stop::Stop;

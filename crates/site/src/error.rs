@@ -32,9 +32,9 @@ pub enum SiteError {
         /// The name.
         name: String,
     },
-    /// Somebody said [`dump::Stop::say`].
+    /// [`dump::Cancel::cancel`] was called.
     #[error("the census is ending")]
-    Stopped,
+    Cancelled,
     /// The plots could not be drawn: our own mistake.
     #[error("a plot could not be drawn ({why}); please report this")]
     Plot {
@@ -63,9 +63,10 @@ impl SiteError {
                     | io::ErrorKind::IsADirectory
                     | io::ErrorKind::InvalidFilename
             ),
-            Self::DiskFull { .. } | Self::OutOfOrder { .. } | Self::Stopped | Self::Plot { .. } => {
-                false
-            }
+            Self::DiskFull { .. }
+            | Self::OutOfOrder { .. }
+            | Self::Cancelled
+            | Self::Plot { .. } => false,
         }
     }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use dump::{Instance, Stop};
+use dump::{Cancel, Instance};
 
 use crate::error::SiteError;
 use crate::staging::{Gzip, Staging, gzip};
@@ -62,7 +62,7 @@ pub(crate) struct List {
     again: BufWriter<File>,
     rows: u64,
     last: String,
-    stop: Stop,
+    cancel: Cancel,
 }
 
 /// The list when it is whole.
@@ -74,7 +74,7 @@ pub(crate) struct Listed {
     pub(crate) rows: u64,
     /// Bytes of the list as it goes over the wire, gzipped.
     pub(crate) wire_bytes: u64,
-    stop: Stop,
+    cancel: Cancel,
 }
 
 impl List {
@@ -91,7 +91,7 @@ impl List {
             again: buffered(again),
             rows: 0,
             last: String::new(),
-            stop: staging.stop().clone(),
+            cancel: staging.cancel().clone(),
         };
         list.publish(HEADER)?;
         Ok(list)
@@ -149,7 +149,7 @@ impl List {
             folder: self.folder,
             again,
             rows: self.rows,
-            stop: self.stop,
+            cancel: self.cancel,
         })
     }
 
@@ -166,7 +166,7 @@ impl List {
 }
 
 impl Listed {
-    /// Hands each line to `each`, in order, until it is to stop.
+    /// Hands each line to `each`, in order, until it is cancelled.
     pub(crate) fn read(&mut self, mut each: impl FnMut(&str, Row<'_>)) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "reading the list back", error);
         self.again.rewind().map_err(failed)?;
@@ -174,7 +174,9 @@ impl Listed {
         let mut line = String::new();
         // As many lines as were written, each of bounded length.
         while reader.read_line(&mut line).map_err(failed)? > 0 {
-            self.stop.check().map_err(|_said| SiteError::Stopped)?;
+            self.cancel
+                .check()
+                .map_err(|_cancelled| SiteError::Cancelled)?;
             if let Some(row) = Row::parse(&line) {
                 each(&line, row);
             }
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn a_line_holds_a_host_whatever_its_software_is_called() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         let mut list = List::new(folder.path(), &mut staging).unwrap();
         let software = list.push(&instance("a.example", "x\ty\n")).unwrap();
         assert_eq!(software.as_deref(), Some("x\u{fffd}y"));
@@ -226,7 +228,7 @@ mod tests {
     #[test]
     fn a_host_out_of_order_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         let mut list = List::new(folder.path(), &mut staging).unwrap();
         list.push(&instance("b.example", "x")).unwrap();
         for host in ["a.example", "b.example"] {

@@ -237,7 +237,7 @@ impl Slugs {
 
 #[cfg(test)]
 mod tests {
-    use dump::{Instance, ListedState, Moment, Stop};
+    use dump::{Cancel, Instance, ListedState, Moment};
     use proptest::prelude::*;
 
     use super::*;
@@ -246,7 +246,7 @@ mod tests {
 
     fn ranked(rows: impl Iterator<Item = (String, String)>) -> Ranking {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         let mut list = List::new(folder.path(), &mut staging).unwrap();
         let mut candidates = Candidates::default();
         for (number, (software, version)) in rows.enumerate() {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use dump::Stop;
+use dump::Cancel;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
@@ -54,7 +54,7 @@ pub(crate) struct Staging {
     folders: Vec<PathBuf>,
     /// Pages that the rest is published without.
     skipped: Vec<Skipped>,
-    stop: Stop,
+    cancel: Cancel,
 }
 
 #[derive(Debug)]
@@ -72,25 +72,27 @@ enum Step {
 }
 
 impl Staging {
-    /// Nothing waits in `folder` yet. No file is begun any more once `stop` is said.
-    pub(crate) fn new(folder: &Path, stop: Stop) -> Self {
+    /// Nothing waits in `folder` yet. No file is begun any more once `cancel` is called.
+    pub(crate) fn new(folder: &Path, cancel: Cancel) -> Self {
         Self {
             folder: folder.to_owned(),
             suffix: format!("{:016x}{UNPUBLISHED}", RandomState::new().hash_one(folder)),
             waiting: Vec::new(),
             folders: vec![folder.to_owned()],
             skipped: Vec::new(),
-            stop,
+            cancel,
         }
     }
 
-    pub(crate) fn stop(&self) -> &Stop {
-        &self.stop
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// Whether what is being made is still wanted.
     pub(crate) fn check(&self) -> Result<(), SiteError> {
-        self.stop.check().map_err(|_said| SiteError::Stopped)
+        self.cancel
+            .check()
+            .map_err(|_cancelled| SiteError::Cancelled)
     }
 
     /// Makes a folder below the public one, if it is not there.
@@ -217,7 +219,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until all that was written is on the disk, as long as the disk takes: a stop that is said meanwhile is heard behind it.
+    /// Waits until all that was written is on the disk, as long as the disk takes: `cancel` is checked after it.
     pub(crate) fn sync(&self) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "syncing", error);
         let folder = File::open(&self.folder).map_err(failed)?;
@@ -366,7 +368,7 @@ mod tests {
     #[test]
     fn nothing_is_seen_before_it_is_published_and_nothing_is_left_when_it_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         staging.make_folder("sub").unwrap();
         staging.write("sub/a", b"old").unwrap();
         let answers = staging.create_folder("sub/answers").unwrap();
@@ -381,7 +383,7 @@ mod tests {
     fn a_file_that_became_short_loses_its_gzipped_twin() {
         let folder = tempfile::tempdir().unwrap();
         let publish = |bytes: &[u8]| {
-            let mut staging = Staging::new(folder.path(), Stop::default());
+            let mut staging = Staging::new(folder.path(), Cancel::default());
             staging.write("a", bytes).unwrap();
             staging.sync().unwrap();
             staging.publish().unwrap();
@@ -395,7 +397,7 @@ mod tests {
     fn what_is_no_longer_made_leaves_and_what_a_crash_left_is_cleared() {
         let folder = tempfile::tempdir().unwrap();
         let sub = folder.path().join("sub");
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         staging.make_folder("sub").unwrap();
         staging.write("sub/kept", b"1").unwrap();
         fs::write(sub.join("gone.html"), "x").unwrap();
@@ -417,7 +419,7 @@ mod tests {
     fn a_page_whose_name_is_taken_costs_that_page_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         let bytes = [b'x'; 5000];
         assert!(staging.write_page("a", &bytes).unwrap());
         assert!(!staging.write_page("a", &bytes).unwrap(), "as written");
@@ -432,7 +434,7 @@ mod tests {
     #[test]
     fn a_page_that_no_disk_has_room_for_costs_the_whole_site() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         // As with a full disk: what is wrong is not about this page's name.
         staging.write_page("nowhere/a", b"x").unwrap_err();
         assert!(staging.publish().unwrap().is_empty());
@@ -446,7 +448,7 @@ mod tests {
     fn a_place_that_cannot_be_taken_ends_the_rest_and_leaves_nothing_beside() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        let mut staging = Staging::new(folder.path(), Stop::default());
+        let mut staging = Staging::new(folder.path(), Cancel::default());
         for name in ["a", "b", "c"] {
             staging.write(name, b"x").unwrap();
         }

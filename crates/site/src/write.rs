@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dump::{Instance, Stop};
+use dump::{Cancel, Instance};
 use protocol::Host;
 
 use crate::answer::{Answer, Key};
@@ -54,13 +54,13 @@ pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
 }
 
 impl Site {
-    /// Begins a site in the public folder. It ends with [`SiteError::Stopped`] once `stop` is said, up to [`Staged::publish`].
+    /// Begins a site in the public folder. It ends with [`SiteError::Cancelled`] once `cancel` is called, up to [`Staged::publish`].
     ///
     /// # Errors
     /// When the folder is not there or can't be written.
-    pub fn begin(folder: &Path, mut facts: Facts, stop: &Stop) -> Result<Self, SiteError> {
+    pub fn begin(folder: &Path, mut facts: Facts, cancel: &Cancel) -> Result<Self, SiteError> {
         facts.history = history::fit(facts.history);
-        let mut staging = Staging::new(folder, stop.clone());
+        let mut staging = Staging::new(folder, cancel.clone());
         Ok(Self {
             list: List::new(folder, &mut staging)?,
             shards: Shards::new(folder)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use census::schedule::asks_peers;
 use census::state::Record;
-use dump::Stop;
+use dump::Cancel;
 use protocol::egress::Wish;
 use protocol::limits::TEXT_BYTES_MAX;
 use protocol::order::AskPeers;
@@ -204,7 +204,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
             calendar,
             deny: &deny,
             force,
-            stop: &Stop::default(),
+            cancel: &Cancel::default(),
         };
         let round = Round {
             publisher: &publisher,

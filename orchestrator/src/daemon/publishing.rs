@@ -36,7 +36,7 @@ impl Daemon {
         let writer = self.services.writer.clone();
         let terms = self.services.gate.terms();
         let salt = self.services.random.salt();
-        let stop = self.publishing.stop.clone();
+        let cancel = self.publishing.cancel.clone();
         self.publishing.running.spawn_blocking(move || {
             let reader = match reader {
                 Ok(reader) => reader,
@@ -47,7 +47,7 @@ impl Daemon {
                 calendar,
                 deny: &terms.deny,
                 force,
-                stop: &stop,
+                cancel: &cancel,
             };
             let round = Round {
                 publisher: &publisher,

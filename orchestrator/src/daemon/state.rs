@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dump::Stop;
+use dump::Cancel;
 use scheduler::{Event, Scheduler};
 use store::{Reader, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -53,7 +53,7 @@ pub(super) type Answer = oneshot::Sender<Result<u64, String>>;
 pub(super) struct Publishing {
     pub(super) running: JoinSet<Done>,
     /// Given when the daemon ends, which otherwise waits for the one in progress.
-    pub(super) stop: Stop,
+    pub(super) cancel: Cancel,
     /// Wait for the one in progress.
     pub(super) waiters: Vec<Answer>,
     /// Wait for the one after it.

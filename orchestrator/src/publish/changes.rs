@@ -11,7 +11,7 @@ use census::state::State;
 use census::time::{Calendar, Timestamp};
 use dump::changes::{Outcome, Standing, WrittenChanges, is_current, write_changes};
 use dump::feed::About;
-use dump::{Draft, RowError, Stop};
+use dump::{Cancel, Draft, RowError};
 use protocol::Host;
 use store::Reader;
 
@@ -26,7 +26,7 @@ pub(super) struct Witness<'a> {
     pub(super) deny: &'a DomainList,
     pub(super) now: Timestamp,
     pub(super) calendar: Calendar,
-    pub(super) stop: &'a Stop,
+    pub(super) cancel: &'a Cancel,
 }
 
 /// What the feeds say of the census of whoever is named by `contact`, which the feeds' ids are made from, and whose site is at `address`.
@@ -53,7 +53,7 @@ pub(super) fn stage(
         moment(witness.now),
         dump::standing_rows(folder)?,
         draft.rows()?.map(|row| {
-            witness.stop.check()?;
+            witness.cancel.check()?;
             Ok(row?)
         }),
         |host| witness.standing(host),
@@ -79,7 +79,7 @@ pub(super) fn stand(
 impl Witness<'_> {
     /// Whether no file may name a host any more. What is no name of a host any more has left too.
     fn has_left(&self, name: &str) -> Result<bool, PublishError> {
-        self.stop.check()?;
+        self.cancel.check()?;
         Ok(self.deny.covers_text(name).is_some()
             || Host::parse(name).is_err()
             || self.reader.is_withdrawn(name)?)

@@ -8,18 +8,18 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use census::time::Timestamp;
-use dump::{Instance, RowError, Rows, Stop};
+use dump::{Cancel, Instance, RowError, Rows};
 use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
 
 use super::PublishError;
 
-/// The counts of the set that stands in `folder`; nothing when none does. None are made once `stop` is said.
+/// The counts of the set that stands in `folder`; nothing when none does. None are made once `cancel` is called.
 pub(super) fn counts(
     reader: &Reader,
     folder: &Path,
     former: Option<Rows>,
     now: Timestamp,
-    stop: &Stop,
+    cancel: &Cancel,
 ) -> Result<Option<DayCounts>, PublishError> {
     let (Some(rows), Some(software)) = (
         dump::standing_rows(folder)?,
@@ -28,7 +28,7 @@ pub(super) fn counts(
         return Ok(None);
     };
     let moves = match former {
-        Some(former) => moves(former, rows, stop)?,
+        Some(former) => moves(former, rows, cancel)?,
         None => Moves::default(),
     };
     let by_software: Vec<_> = software
@@ -60,12 +60,12 @@ struct Moves {
 fn moves(
     former: impl Iterator<Item = Result<Instance, RowError>>,
     new: impl Iterator<Item = Result<Instance, RowError>>,
-    stop: &Stop,
+    cancel: &Cancel,
 ) -> Result<Moves, PublishError> {
     let (mut former, mut new) = (former.peekable(), new.peekable());
     let mut moves = Moves::default();
     loop {
-        stop.check()?;
+        cancel.check()?;
         match (head(&mut former)?, head(&mut new)?) {
             (None, None) => return Ok(moves),
             (Some(_), None) => {
@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn two_lists_are_compared_until_it_is_to_stop() {
         for rows_before in 0..4 {
-            let stop = Stop::after(rows_before);
-            assert!(moves(rows("abc"), rows("abc"), &stop).is_err());
+            let cancel = Cancel::after(rows_before);
+            assert!(moves(rows("abc"), rows("abc"), &cancel).is_err());
         }
-        assert!(moves(rows("abc"), rows("abc"), &Stop::after(4)).is_ok());
+        assert!(moves(rows("abc"), rows("abc"), &Cancel::after(4)).is_ok());
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
             ("ace", "bcdf", 3, 2),
             ("a!c!", "!bc", 1, 1),
         ] {
-            let found = moves(rows(former), rows(new), &Stop::default()).unwrap();
+            let found = moves(rows(former), rows(new), &Cancel::default()).unwrap();
             assert_eq!(found, Moves { came, went }, "{former} {new}");
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn publish(
         site: Site::begin(
             folder,
             facts(reader, folder, occasion.now, about, salt)?,
-            occasion.stop,
+            occasion.cancel,
         )?,
         rows: Standing::of(folder)?,
         occasion,

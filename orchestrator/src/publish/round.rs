@@ -91,7 +91,7 @@ impl Round<'_> {
         // Opened now, it can be read when another has taken its place. Plots are no reason not to publish.
         let former = dump::standing_rows(folder).ok().flatten();
         let Published { names, unsigned } = self.publisher.publish(self.reader, self.occasion)?;
-        let day = day::counts(self.reader, folder, former, now, self.occasion.stop);
+        let day = day::counts(self.reader, folder, former, now, self.occasion.cancel);
         Handle::current()
             .block_on(async {
                 self.writer.record_dump(now, names).await?;

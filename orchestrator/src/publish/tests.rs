@@ -22,7 +22,7 @@ struct Stage {
     folder: tempfile::TempDir,
     reader: Reader,
     writer: Writer,
-    stop: Stop,
+    cancel: Cancel,
     _store: Store,
 }
 
@@ -39,7 +39,7 @@ impl Stage {
             reader: store.reader().unwrap(),
             folder,
             writer,
-            stop: Stop::default(),
+            cancel: Cancel::default(),
             _store: store,
         };
         stage.find(Private::No).await;
@@ -100,7 +100,7 @@ impl Stage {
             calendar: Calendar::REAL,
             deny: &deny,
             force,
-            stop: &self.stop,
+            cancel: &self.cancel,
         };
         let Published { names, unsigned } = self.publisher().publish(&self.reader, occasion)?;
         unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error)))

@@ -21,13 +21,13 @@ use super::places::{
 };
 use super::schema::SCHEMAS;
 use super::software::{Counter, SOFTWARE_PLACE};
+use crate::cancel::Cancel;
 use crate::changes::ChangesFile;
 use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
 use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
 use crate::instance::{Instance, Moment};
-use crate::stop::Stop;
 use crate::swap::{Swap, Turn};
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
@@ -77,7 +77,7 @@ pub(crate) struct Draft<D: Disk> {
     plain: Vec<Plain>,
     /// Entries of the index for files that another swap publishes.
     told: Vec<Entry>,
-    stop: Stop,
+    cancel: Cancel,
 }
 
 impl<D: Disk> Draft<D> {
@@ -95,7 +95,7 @@ impl<D: Disk> Draft<D> {
             instances: 0,
             plain: Vec::new(),
             told: Vec::new(),
-            stop: Stop::default(),
+            cancel: Cancel::default(),
         };
         draft.swap.make_folder(DATA_FOLDER)?;
         draft.swap.make_folder(SCHEMA_FOLDER)?;
@@ -119,8 +119,8 @@ impl<D: Disk> Draft<D> {
         self.rows_read = at;
     }
 
-    pub(crate) fn stops_with(&mut self, stop: &Stop) {
-        self.stop = stop.clone();
+    pub(crate) fn cancel_on(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
     }
 
     pub(crate) fn swap(&self) -> &Swap<D> {
@@ -269,13 +269,13 @@ impl<D: Disk> Draft<D> {
         for plain in plains {
             jobs.push(self.job(plain)?);
         }
-        let packed = packing::pack(jobs, &self.stop).map_err(|failed| match failed {
+        let packed = packing::pack(jobs, &self.cancel).map_err(|failed| match failed {
             Failed::At {
                 place,
                 doing,
                 source,
             } => self.swap.failed(&place, doing, source),
-            Failed::Stopped(error) => error,
+            Failed::Cancelled(error) => error,
         })?;
         let mut entries = Vec::new();
         for Packed {

@@ -6,9 +6,9 @@
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
+use crate::cancel::Cancel;
 use crate::compress::{Measure, Packer, each_piece};
 use crate::error::DumpError;
-use crate::stop::Stop;
 
 /// Files that are packed at once: packing is a third of the work of a publication, and the other half of a machine of two processors has checks to make.
 const AT_ONCE: usize = 2;
@@ -45,12 +45,15 @@ pub(crate) enum Failed {
         doing: &'static str,
         source: io::Error,
     },
-    /// It was to stop.
-    Stopped(DumpError),
+    /// It was cancelled.
+    Cancelled(DumpError),
 }
 
 /// Packs all of them, in no order. After a failure no further one is begun.
-pub(crate) fn pack<R, F>(mut jobs: Vec<Job<R, F>>, stop: &Stop) -> Result<Vec<Packed<F>>, Failed>
+pub(crate) fn pack<R, F>(
+    mut jobs: Vec<Job<R, F>>,
+    cancel: &Cancel,
+) -> Result<Vec<Packed<F>>, Failed>
 where
     R: Read + Send,
     F: Write + Send,
@@ -69,9 +72,9 @@ where
     let mut packed = Vec::new();
     std::thread::scope(|scope| -> Result<(), Failed> {
         let helpers: Vec<_> = (0..helpers)
-            .map(|_| scope.spawn(|| work(&queue, stop)))
+            .map(|_| scope.spawn(|| work(&queue, cancel)))
             .collect();
-        let mut outcomes = vec![work(&queue, stop)];
+        let mut outcomes = vec![work(&queue, cancel)];
         for helper in helpers {
             let outcome = helper.join();
             outcomes.push(outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -86,7 +89,7 @@ where
 
 fn work<R: Read, F: Write>(
     queue: &Mutex<Vec<Job<R, F>>>,
-    stop: &Stop,
+    cancel: &Cancel,
 ) -> Result<Vec<Packed<F>>, Failed> {
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let mut packed = Vec::new();
@@ -95,7 +98,7 @@ fn work<R: Read, F: Write>(
         let Some(job) = next else {
             return Ok(packed);
         };
-        match run(job, stop) {
+        match run(job, cancel) {
             Ok(done) => packed.push(done),
             Err(failed) => {
                 lock().clear();
@@ -105,7 +108,7 @@ fn work<R: Read, F: Write>(
     }
 }
 
-fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Failed> {
+fn run<R: Read, F: Write>(job: Job<R, F>, cancel: &Cancel) -> Result<Packed<F>, Failed> {
     let Job {
         place,
         media,
@@ -123,7 +126,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
     };
     let mut packer = companion.map(|(place, file)| (place, Packer::new(file)));
     let measure = each_piece(&mut from, |piece| {
-        stop.check().map_err(Trouble::Stopped)?;
+        cancel.check().map_err(Trouble::Cancelled)?;
         if let Some((place, packer)) = &mut packer {
             packer
                 .write_all(piece)
@@ -134,7 +137,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
     .map_err(|trouble| match trouble {
         Trouble::At(at, source) => failed(&at, "writing")(source),
         Trouble::Reading(source) => failed(&place, "reading back")(source),
-        Trouble::Stopped(error) => Failed::Stopped(error),
+        Trouble::Cancelled(error) => Failed::Cancelled(error),
     })?;
     let companion = match packer {
         Some((place, packer)) => {
@@ -155,7 +158,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, stop: &Stop) -> Result<Packed<F>, Fail
 enum Trouble {
     Reading(io::Error),
     At(String, io::Error),
-    Stopped(DumpError),
+    Cancelled(DumpError),
 }
 
 impl From<io::Error> for Trouble {
@@ -227,10 +230,10 @@ mod tests {
             .map(|job| job.bytes)
             .sum();
         assert!(all > WORTH_A_THREAD, "{all}");
-        let together = sorted(pack(jobs(lines, |_| usize::MAX), &Stop::default()).unwrap());
+        let together = sorted(pack(jobs(lines, |_| usize::MAX), &Cancel::default()).unwrap());
         let queue = Mutex::new(jobs(lines, |_| usize::MAX));
         assert_eq!(together.len(), 6);
-        assert!(together == sorted(work(&queue, &Stop::default()).unwrap()));
+        assert!(together == sorted(work(&queue, &Cancel::default()).unwrap()));
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
                 place,
                 doing,
                 source,
-            }) = pack(jobs, &Stop::default())
+            }) = pack(jobs, &Cancel::default())
             else {
                 panic!("there is room")
             };
@@ -253,12 +256,15 @@ mod tests {
 
     #[test]
     fn none_is_packed_once_it_is_to_stop() {
-        let said = Stop::default();
-        said.clone().say();
+        let cancelled = Cancel::default();
+        cancelled.clone().cancel();
         for lines in [10, 10_000] {
-            for stop in [said.clone(), Stop::after(1), Stop::after(5)] {
-                let packed = pack(jobs(lines, |_| usize::MAX), &stop);
-                assert!(matches!(packed, Err(Failed::Stopped(DumpError::Stopped))));
+            for cancel in [cancelled.clone(), Cancel::after(1), Cancel::after(5)] {
+                let packed = pack(jobs(lines, |_| usize::MAX), &cancel);
+                assert!(matches!(
+                    packed,
+                    Err(Failed::Cancelled(DumpError::Cancelled))
+                ));
             }
         }
     }

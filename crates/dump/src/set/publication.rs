@@ -13,12 +13,12 @@ use std::path::Path;
 use super::draft;
 use super::places::{CHANGES_FOLDER, DATA_FOLDER, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER};
 use super::rows::Rows;
+use crate::cancel::Cancel;
 use crate::changes::WrittenChanges;
 use crate::compress::Packing;
 use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
-use crate::stop::Stop;
 use crate::swap::{self, Whose};
 
 /// A set whose rows are written, and that other files may still join.
@@ -109,9 +109,9 @@ impl Draft {
         self.0.tell_of_changes(written.files());
     }
 
-    /// Has [`Self::seal`] end when this is said.
-    pub fn stops_with(&mut self, stop: &Stop) {
-        self.0.stops_with(stop);
+    /// [`Self::seal`] ends early when `cancel` is called.
+    pub fn cancel_on(&mut self, cancel: &Cancel) {
+        self.0.cancel_on(cancel);
     }
 
     /// Makes the compressed companions and the index.

@@ -7,11 +7,11 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
+mod cancel;
 mod columns;
 mod round_trip;
 mod schemas;
 mod set;
-mod stop;
 
 use std::collections::BTreeMap;
 use std::path::Path;

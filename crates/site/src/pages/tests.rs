@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use census::state::StateName;
-use dump::{Instance, ListedState, Moment, Stop};
+use dump::{Cancel, Instance, ListedState, Moment};
 use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn instance(host: &str, software: &str, version: &str) -> Instance {
 
 fn published(facts: Facts, rows: impl IntoIterator<Item = Instance>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts, &Stop::default()).unwrap();
+    let mut site = Site::begin(folder.path(), facts, &Cancel::default()).unwrap();
     for row in rows {
         site.instance(&row).unwrap();
     }
@@ -215,7 +215,7 @@ fn the_start_page_stays_below_100_kb_with_three_years_and_200_kinds_of_software(
 fn a_page_that_nothing_runs_on_any_more_goes_away() {
     let folder = published(facts(0), [instance("a.example", "gone", "1")]);
     assert!(folder.path().join("software/gone.html").exists());
-    let mut site = Site::begin(folder.path(), facts(1), &Stop::default()).unwrap();
+    let mut site = Site::begin(folder.path(), facts(1), &Cancel::default()).unwrap();
     site.instance(&instance("a.example", "new", "1")).unwrap();
     site.finish().unwrap().publish().unwrap();
     assert!(!folder.path().join("software/gone.html").exists());
@@ -226,7 +226,7 @@ fn a_page_that_nothing_runs_on_any_more_goes_away() {
 #[test]
 fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts(0), &Stop::default()).unwrap();
+    let mut site = Site::begin(folder.path(), facts(0), &Cancel::default()).unwrap();
     let host = protocol::Host::parse("left-alone.example").unwrap();
     site.answer(&host, &Answer::WITHHELD).unwrap();
     let staged = site.finish().unwrap();
@@ -262,8 +262,8 @@ fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() 
     let hosts = ["a.example", "b.example"];
     let row = |host: &&str| instance(host, "software0", "1");
     let folder = published(facts(1), hosts.iter().map(row));
-    let made = |stop: &Stop| -> Result<Staged, SiteError> {
-        let mut site = Site::begin(folder.path(), facts(2), stop)?;
+    let made = |cancel: &Cancel| -> Result<Staged, SiteError> {
+        let mut site = Site::begin(folder.path(), facts(2), cancel)?;
         for host in &hosts {
             site.instance(&row(host))?;
             let answer = Answer {
@@ -280,9 +280,9 @@ fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() 
     let stood = files(folder.path());
     let mut looks = 0;
     let staged = loop {
-        match made(&Stop::after(looks)) {
+        match made(&Cancel::after(looks)) {
             Ok(staged) => break staged,
-            Err(error) => assert!(matches!(error, SiteError::Stopped), "{looks}: {error}"),
+            Err(error) => assert!(matches!(error, SiteError::Cancelled), "{looks}: {error}"),
         }
         assert!(files(folder.path()) == stood, "{looks}");
         looks += 1;
@@ -332,7 +332,7 @@ fn rendered(software_name: &str, version: &str) -> String {
     }
     facts.history = fit(facts.history);
     let folder = tempfile::tempdir().unwrap();
-    let mut staging = Staging::new(folder.path(), Stop::default());
+    let mut staging = Staging::new(folder.path(), Cancel::default());
     let mut list = List::new(folder.path(), &mut staging).unwrap();
     let mut candidates = Candidates::default();
     let row = instance("a.example", software_name, version);

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 
-use dump::Stop;
+use dump::Cancel;
 use protocol::Host;
 
 use super::*;
@@ -45,7 +45,7 @@ fn publish(folder: &Path, salt: Salt, keys: &[Key]) -> u8 {
     for key in keys {
         shards.push(*key, &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder, Stop::default());
+    let mut staging = Staging::new(folder, Cancel::default());
     let written = shards
         .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
         .unwrap();
@@ -100,7 +100,7 @@ fn of_two_answers_with_one_key_one_is_written() {
     for key in keys(salt, 3).into_iter().chain(keys(salt, 2)) {
         shards.push(key, &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder.path(), Stop::default());
+    let mut staging = Staging::new(folder.path(), Cancel::default());
     let written = shards
         .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
         .unwrap();
@@ -148,7 +148,7 @@ fn write_half_a_million() {
         key[2..].copy_from_slice(&rest.to_be_bytes());
         shards.push(Key::from_bytes(key), &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder.path(), Stop::default());
+    let mut staging = Staging::new(folder.path(), Cancel::default());
     let salt = Salt::from_random(1);
     let written = shards
         .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)

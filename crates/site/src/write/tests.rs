@@ -33,7 +33,7 @@ fn instance(host: &str, software: &str) -> Instance {
 
 /// Publishes the pages of these kinds of software, whose names all have the same hash.
 fn ranked(folder: &Path, software: &[&str]) -> (Ranking, Vec<Skipped>) {
-    let mut staging = Staging::new(folder, Stop::default());
+    let mut staging = Staging::new(folder, Cancel::default());
     let mut list = List::new(folder, &mut staging).unwrap();
     let mut candidates = Candidates::default();
     for (number, name) in software.iter().enumerate() {
@@ -64,7 +64,7 @@ fn a_page_that_cannot_take_its_place_is_told_and_the_site_is_published() {
     let folder = tempfile::tempdir().unwrap();
     let in_the_way = folder.path().join("software/pleroma.html");
     fs::create_dir_all(in_the_way.join("sub")).unwrap();
-    let mut site = Site::begin(folder.path(), facts(), &Stop::default()).unwrap();
+    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
     for (host, software) in [("a.example", "mastodon"), ("b.example", "pleroma")] {
         site.instance(&instance(host, software)).unwrap();
     }

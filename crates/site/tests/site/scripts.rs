@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use census::state::StateName;
-use dump::{Moment, Stop};
+use dump::{Cancel, Moment};
 use protocol::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -183,7 +183,7 @@ fn facts() -> Facts {
 #[test]
 fn the_script_finds_every_answer_and_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts(), &Stop::default()).unwrap();
+    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
     let hosts: Vec<String> = (0..300)
         .map(|number| format!("h{number}.example"))
         .collect();

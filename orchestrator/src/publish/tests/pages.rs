@@ -38,7 +38,7 @@ impl Stage {
                 calendar: Calendar::REAL,
                 deny: &deny,
                 force,
-                stop: &self.stop,
+                cancel: &self.cancel,
             },
             salt: Random::from_os().salt(),
         };

@@ -15,7 +15,7 @@ impl Stage {
         let stood = self.texts();
         let mut looks = 0;
         loop {
-            self.stop = Stop::after(looks);
+            self.cancel = Cancel::after(looks);
             match make(self) {
                 Ok(_names) => return looks,
                 Err(error) => assert!(is_stopped(&error), "{looks}: {error}"),
@@ -38,7 +38,7 @@ impl Stage {
             deny: &DomainList::default(),
             now: NOW,
             calendar: Calendar::REAL,
-            stop: &self.stop,
+            cancel: &self.cancel,
         };
         let about = changes::about("https://a.example/", None);
         let staged = changes::stage(&mut draft, &self.public(), &about, &witness)?;
@@ -49,8 +49,8 @@ impl Stage {
 fn is_stopped(error: &PublishError) -> bool {
     matches!(
         error,
-        PublishError::Dump(DumpError::Stopped)
-            | PublishError::Pages(PagesError::Site(SiteError::Stopped))
+        PublishError::Dump(DumpError::Cancelled)
+            | PublishError::Pages(PagesError::Site(SiteError::Cancelled))
     )
 }
 
@@ -129,11 +129,11 @@ async fn a_dump_that_is_to_stop_leaves_what_stood_and_nothing_beside_it() {
     stage.round("", Force::No).unwrap();
     let stood = stage.texts();
     stage.opt_out("a").await;
-    stage.stop.say();
+    stage.cancel.cancel();
     for force in [Force::Yes, Force::No] {
         let done = stage.make("", force, Extent::Full);
         assert!(
-            matches!(done.names, Err(PublishError::Dump(DumpError::Stopped))),
+            matches!(done.names, Err(PublishError::Dump(DumpError::Cancelled))),
             "{done:?}"
         );
         assert!(!done.has_pages);

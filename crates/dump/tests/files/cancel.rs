@@ -1,6 +1,6 @@
 //! Sets that are no longer wanted while they are made whole.
 
-use dump::Stop;
+use dump::Cancel;
 
 use super::*;
 
@@ -15,10 +15,10 @@ fn a_set_that_is_stopped_at_any_file_leaves_what_stood_and_nothing_beside_it() {
     let mut looks = 0;
     let sealed = loop {
         let mut draft = draft(folder.path(), &[instance("b.example")]).unwrap();
-        draft.stops_with(&Stop::after(looks));
+        draft.cancel_on(&Cancel::after(looks));
         match draft.seal() {
             Ok(sealed) => break sealed,
-            Err(error) => assert!(matches!(error, DumpError::Stopped), "{looks}: {error}"),
+            Err(error) => assert!(matches!(error, DumpError::Cancelled), "{looks}: {error}"),
         }
         assert!(files(folder.path()) == stood, "{looks}");
         looks += 1;
