@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use census::state::StateName;
 use dump::Moment;
 
-use crate::answer::Salt;
+use crate::answers::answer::Salt;
 use crate::history::Day;
 
 /// Hosts by state; a state that is missing has none.

@@ -15,28 +15,23 @@
     )
 )]
 
-pub mod answer;
-mod assets;
+mod answers;
 mod error;
 pub mod facts;
 pub mod history;
 mod list;
 mod pages;
-mod plot;
 pub mod robots;
-mod shards;
 mod software;
-mod sorted;
 mod staging;
 pub mod text;
-pub mod why;
-pub mod words;
 mod write;
 
-pub use answer::{Answer, Salt};
-pub use assets::CONTENT_SECURITY_POLICY;
+pub use answers::answer::{Answer, Salt};
+pub use answers::why::{Found, Place, Why};
+pub use answers::{answer, why, words};
 pub use error::{SiteError, Skipped};
 pub use facts::Facts;
 pub use history::Day;
-pub use why::{Found, Place, Why};
+pub use pages::assets::CONTENT_SECURITY_POLICY;
 pub use write::{Site, Staged, clear_stale};

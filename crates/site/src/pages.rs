@@ -1,9 +1,11 @@
 //! The pages. Each is a function from facts to a whole document; what strangers wrote is escaped by the templates.
 
+pub(crate) mod assets;
 mod data;
 mod layout;
 mod missing;
 mod owners;
+mod plot;
 mod plots;
 mod software;
 mod start;

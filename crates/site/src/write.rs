@@ -5,14 +5,14 @@ use std::path::Path;
 use dump::{Cancel, Instance};
 use protocol::Host;
 
-use crate::answer::{Answer, Key};
-use crate::assets::ASSETS;
+use crate::answers::answer::{Answer, Key};
+use crate::answers::shards::{self, Shards};
 use crate::error::{SiteError, Skipped};
 use crate::facts::Facts;
 use crate::history;
 use crate::list::List;
 use crate::pages;
-use crate::shards::{self, Shards};
+use crate::pages::assets::ASSETS;
 use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
 

@@ -3,7 +3,7 @@
 use dump::Moment;
 use maud::{DOCTYPE, Markup, html};
 
-use crate::assets::CONTENT_SECURITY_POLICY;
+use super::assets::CONTENT_SECURITY_POLICY;
 use crate::facts::Facts;
 
 /// Pages that the navigation leads to.

@@ -4,10 +4,10 @@ use census::state::StateName;
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::strangers;
+use super::plot::{Caption, Extent, LINES_MAX, plot};
 use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::history::{self, Day, Point};
-use crate::plot::{Caption, Extent, LINES_MAX, plot};
 use crate::text::grouped;
 
 /// Rows of a table beside a plot: as many as one reads.

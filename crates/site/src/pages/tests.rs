@@ -7,19 +7,19 @@ use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
 
+use super::assets::ASSETS;
 use super::*;
-use crate::answer::{Answer, Salt};
-use crate::assets::ASSETS;
+use crate::answers::answer::{Answer, Salt};
+use crate::answers::shards::Shape;
+use crate::answers::why::{Place, Why};
+use crate::answers::words::{FOUND, found_word};
 use crate::error::SiteError;
 use crate::facts::{ByState, Facts, Intake};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
-use crate::shards::Shape;
 use crate::software::{Candidates, rank, sha256};
 use crate::staging::Staging;
 use crate::text::shown;
-use crate::why::{Place, Why};
-use crate::words::{FOUND, found_word};
 use crate::write::{Site, Staged};
 
 const MADE: i64 = 1_795_000_000_000;

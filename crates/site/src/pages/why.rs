@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use super::layout::{Page, contact, fill_in};
-use crate::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
+use crate::answers::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
+use crate::answers::shards::Shape;
+use crate::answers::why::{Place, Why};
+use crate::answers::words;
 use crate::facts::{Facts, Intake};
-use crate::shards::Shape;
-use crate::why::{Place, Why};
-use crate::words;
 
 /// The page, where the answers are shared out so.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {

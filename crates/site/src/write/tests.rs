@@ -3,7 +3,7 @@ use std::fs;
 use dump::{ListedState, Moment};
 
 use super::*;
-use crate::answer::Salt;
+use crate::answers::answer::Salt;
 use crate::facts::{ByState, Intake};
 
 fn facts() -> Facts {

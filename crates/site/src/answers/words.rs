@@ -5,7 +5,7 @@
 
 use protocol::DeadReason;
 
-use crate::why::{Found, Place, Why};
+use super::why::{Found, Place, Why};
 
 /// What is said of one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::answer::{PACKED_BYTES, Packed};
+use super::answer::{PACKED_BYTES, Packed};
 
 /// Answers that are sorted at once: 1.9 MB.
 const RUN_ANSWERS: usize = 65_536;

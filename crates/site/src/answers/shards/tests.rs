@@ -6,7 +6,7 @@ use dump::Cancel;
 use protocol::Host;
 
 use super::*;
-use crate::why::{Place, Why};
+use crate::answers::why::{Place, Why};
 
 const WAITING: Answer = Answer {
     place: Place::Waiting,

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use dump::Moment;
 
-use crate::answer::{Answer, Key, SHARD_DIGITS_MAX, Salt};
+use super::answer::{Answer, Key, SHARD_DIGITS_MAX, Salt};
+use super::sorted::{Sorted, Sorter};
 use crate::error::SiteError;
-use crate::sorted::{Sorted, Sorter};
 use crate::staging::{Gzip, Staging, gzip};
 
 /// The folder of the index. The shards are in one of its folders, which the salt names: an index

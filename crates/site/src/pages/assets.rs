@@ -3,17 +3,17 @@
 /// What a browser may do with a page: our own scripts, our own style, our own files; nothing inline and nobody else. nginx sends it with every answer.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-pub(crate) const STYLE: &str = include_str!("../assets/style.css");
+pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
 
 /// Names below the public folder, and contents.
 pub(crate) const ASSETS: [(&str, &str); 7] = [
     ("style.css", STYLE),
-    ("icon.svg", include_str!("../assets/icon.svg")),
-    ("sha256.js", include_str!("../assets/sha256.js")),
-    ("name.js", include_str!("../assets/name.js")),
-    ("why.js", include_str!("../assets/why.js")),
-    ("rows.js", include_str!("../assets/rows.js")),
-    ("list.js", include_str!("../assets/list.js")),
+    ("icon.svg", include_str!("../../assets/icon.svg")),
+    ("sha256.js", include_str!("../../assets/sha256.js")),
+    ("name.js", include_str!("../../assets/name.js")),
+    ("why.js", include_str!("../../assets/why.js")),
+    ("rows.js", include_str!("../../assets/rows.js")),
+    ("list.js", include_str!("../../assets/list.js")),
 ];
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use dump::Moment;
 use protocol::Host;
 use sha2::{Digest, Sha256};
 
-use crate::why::{Found, Place, Why};
-use crate::words;
+use super::why::{Found, Place, Why};
+use super::words;
 
 /// Hex digits of a key before those of its entry: as many as a shard's name has at most.
 pub(crate) const SHARD_DIGITS_MAX: usize = 3;
