@@ -5,12 +5,12 @@
 use protocol::order::AskPeers;
 use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
 
+use crate::documents::nodeinfo::{self, About, NodeinfoError};
+use crate::documents::optout;
+use crate::documents::robots::{Extent, Rules};
 use crate::emit::{EmitError, Emitter};
 use crate::fetch::{Accept, Answer, Failure, Fetcher, Target, TlsFailure};
-use crate::nodeinfo::{self, About, NodeinfoError};
-use crate::optout;
 use crate::peers;
-use crate::robots::{Extent, Rules};
 use url::Url;
 
 /// Version of this checker, as `hello` announces it.

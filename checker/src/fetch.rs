@@ -25,8 +25,8 @@ pub use self::answer::Answer;
 pub use self::body::Body;
 pub use self::target::{Target, resolve};
 pub use self::tls::TlsFailure;
+use crate::documents::robots::Rules;
 use crate::limits::Limits;
-use crate::robots::Rules;
 use pace::Pace;
 
 /// Lines of an answer's head. The longest seen hold 40; a line is bounded by hyper's buffer of 400 KiB for all of them.

@@ -10,17 +10,15 @@
     clippy::wildcard_enum_match_arm
 )]
 
-pub mod by_hand;
 pub mod check;
-pub mod confine;
+pub mod documents;
 pub mod emit;
 pub mod fetch;
 pub mod json;
 pub mod limits;
 pub mod list;
-pub mod nodeinfo;
-pub mod optout;
 pub mod order;
 pub mod peers;
-pub mod probe;
-pub mod robots;
+pub mod sandbox;
+
+pub use documents::{nodeinfo, optout, robots};

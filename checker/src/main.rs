@@ -17,8 +17,9 @@ use std::time::SystemTime;
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
-use checker::order::ExtraRoots;
-use checker::{by_hand, check, confine, list, order, probe};
+use checker::order::{self, ExtraRoots, by_hand};
+use checker::sandbox::{probe, rlimits};
+use checker::{check, list};
 use clap::Parser;
 use protocol::limits::{EGRESS_MOUNT, PEERS_MAX};
 use protocol::order::AskPeers;
@@ -120,7 +121,7 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
         writeln!(io::stdout(), "{report}")?;
         return Ok(());
     };
-    confine::lower_limits()?;
+    rlimits::lower_limits()?;
     let limits = Limits::default();
     let (mut fetcher, order) = if arguments.direct {
         directly(&arguments, &host, limits, start)?

@@ -4,30 +4,23 @@
 //! counted), blocked and suspended instances (they are no peers), and everything over the bounds of a check; what was read until then stands.
 
 pub(crate) mod feed;
-mod friendica;
-mod funkwhale;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod lemmy;
-mod mastodon;
-mod mbin;
-mod misskey;
 mod name;
-mod nodeinfo;
 pub(crate) mod page;
-mod peertube;
-mod piefed;
 pub(crate) mod sink;
+mod software;
 
 use protocol::PeersOutcome;
 
 pub use self::name::peer_name;
 use crate::check::Fault;
+use crate::documents::nodeinfo::About;
 use crate::emit::Emitter;
 use crate::fetch::Fetcher;
-use crate::nodeinfo::About;
 use feed::{Session, Stop};
 use sink::Sink;
+use software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, nodeinfo, peertube, piefed};
 
 /// Software that tells its peers in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::feed::Pieces;
 use super::page::{Shape, read_page};
 use super::sink::Sink;
-use super::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
+use super::software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
 use crate::emit::Emitter;
 
 /// Every shape of an answer, by the module that asks for it. `PieFed` has Lemmy's.

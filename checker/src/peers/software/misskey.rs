@@ -3,16 +3,16 @@
 //! In: `POST /api/federation/instances` with `{"limit":100,"offset":n,"sort":"+firstRetrievedAt"}`: arrays of objects with `host`.
 //! Refused: instances that are suspended or blocked there. The number of pages is bounded by the requests of a check.
 
-use super::feed::{Session, Stop};
 use super::mastodon;
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
 const PATH: &str = "/api/federation/instances";
 
 /// The largest page that Misskey gives.
 const PAGE_ITEMS: u64 = 100;
 
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &[],
     names: &["host"],
     inside: &[],
@@ -22,7 +22,7 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// Asks for the flat list, then for pages until one is not full.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match mastodon::collect(session).await {
         // Older versions answer an unknown address with 404 or with the page of their user interface.
         Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}

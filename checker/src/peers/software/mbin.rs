@@ -3,10 +3,10 @@
 //! In: `/api/federated`: `{"instances":[{"domain":…}]}`. Refused: nothing beyond what every list is; the lists of defederated and dead instances are
 //! not asked for.
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &["instances"],
     names: &["domain"],
     inside: &[],
@@ -16,6 +16,6 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// Asks once.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     session.get("/api/federated", &SHAPE).await.map(|_page| ())
 }

@@ -2,11 +2,11 @@
 //!
 //! In: `/poco/@server`: an array of objects with `url`, or an object that holds it as `entry`. Refused: as everywhere, what is no name.
 
-use super::feed::{Session, Stop};
 use super::mastodon;
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &["entry"],
     names: &["url"],
     inside: &[],
@@ -16,7 +16,7 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// Asks for the flat list, then for the directory.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match mastodon::collect(session).await {
         Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}
         ended => return ended,

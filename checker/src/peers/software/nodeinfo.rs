@@ -1,8 +1,8 @@
 //! Relays: their peers are in NodeInfo itself, as `metadata.peers`, so reading them costs no
 //! request.
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
 /// How the document looks. A list elsewhere on the way to `metadata.peers` is read as well: all its
 /// names are candidates at most.
@@ -16,7 +16,7 @@ static SHAPE: Shape = Shape {
 };
 
 /// Reads the names in a document. [`Stop::Silent`] if there are none.
-pub(super) fn collect(session: &mut Session<'_>, document: &[u8]) -> Result<(), Stop> {
+pub(in crate::peers) fn collect(session: &mut Session<'_>, document: &[u8]) -> Result<(), Stop> {
     match session.read(document, &SHAPE)?.items {
         0 => Err(Stop::Silent),
         _ => Ok(()),

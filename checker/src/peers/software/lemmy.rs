@@ -5,11 +5,11 @@
 
 use url::form_urlencoded;
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
 /// Lists of linked instances, by version: `linked` below `federated_instances`, or pages of views.
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &["federated_instances", "linked", "items", "data"],
     names: &["domain"],
     inside: &["instance"],
@@ -19,7 +19,7 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// The same within the description of a site, which leaves the list out when federation is off.
-pub(super) static SITE_SHAPE: Shape = Shape {
+pub(in crate::peers) static SITE_SHAPE: Shape = Shape {
     lists: &["federated_instances", "linked"],
     cursors: &[],
     without_list: WithoutList::NoPeers,
@@ -27,7 +27,7 @@ pub(super) static SITE_SHAPE: Shape = Shape {
 };
 
 /// Asks the three addresses until one answers.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     for prefix in ["/api/v3", "/api/v4"] {
         let path = format!("{prefix}/federated_instances?kind=linked");
         match pages(session, &path).await {
@@ -40,7 +40,7 @@ pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
 }
 
 /// Asks for `path` and for what its cursors lead to, until there is none or it is the same again.
-pub(super) async fn pages(session: &mut Session<'_>, path: &str) -> Result<(), Stop> {
+pub(in crate::peers) async fn pages(session: &mut Session<'_>, path: &str) -> Result<(), Stop> {
     let mut page = session.get(path, &SHAPE).await?;
     let mut last = None;
     while let Some(cursor) = page.next.take() {

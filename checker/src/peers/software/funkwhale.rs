@@ -3,10 +3,10 @@
 //! In: `/api/v1/federation/domains?page=n`: `{"count":n,"next":…,"results":[{"name":…}]}`. Refused: the address in `next`, which could lead
 //! anywhere; that there is one is all that is taken from it.
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &["results"],
     names: &["name"],
     inside: &[],
@@ -16,7 +16,7 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// Asks for pages until one has no next, or is empty.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     let mut number: u64 = 1;
     loop {
         let path = format!("/api/v1/federation/domains?page={number}&page_size=100");

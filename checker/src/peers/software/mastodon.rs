@@ -3,14 +3,14 @@
 //! In: `/api/v1/instance/peers`: an array of names; GoToSocial and some proxies send objects with `domain`. Refused: names that are suspended
 //! there; obfuscated ones are no names anyway. The list is not there where limited federation or the operator says so.
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
 /// Where the list stands.
-pub(super) const PATH: &str = "/api/v1/instance/peers";
+pub(in crate::peers) const PATH: &str = "/api/v1/instance/peers";
 
 /// How it looks.
-pub(super) static SHAPE: Shape = Shape {
+pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &[],
     names: &["domain"],
     inside: &[],
@@ -20,6 +20,6 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 /// Asks once.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     session.get(PATH, &SHAPE).await.map(|_page| ())
 }

@@ -3,13 +3,13 @@
 //! In: `/api/v1/server/following` and `/followers`: `{"total":n,"data":[{"following":{"host":…},"follower":{"host":…}}]}`. One of the two is the
 //! host itself, which the sink leaves out. The number of pages is bounded by the requests of a check.
 
-use super::feed::{Session, Stop};
-use super::page::{Shape, WithoutList};
+use crate::peers::feed::{Session, Stop};
+use crate::peers::page::{Shape, WithoutList};
 
 /// The largest page that PeerTube gives.
 const PAGE_ITEMS: u64 = 100;
 
-pub(super) static FOLLOWING: Shape = Shape {
+pub(in crate::peers) static FOLLOWING: Shape = Shape {
     lists: &["data"],
     names: &["host"],
     inside: &["following"],
@@ -18,13 +18,13 @@ pub(super) static FOLLOWING: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-pub(super) static FOLLOWERS: Shape = Shape {
+pub(in crate::peers) static FOLLOWERS: Shape = Shape {
     inside: &["follower"],
     ..FOLLOWING
 };
 
 /// Asks for both lists; the second is asked for even if the first is refused.
-pub(super) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
+pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     let following = pages(session, "following", &FOLLOWING).await;
     if following == Err(Stop::Truncated) {
         return following;

@@ -1,0 +1,11 @@
+//! How each software tells its peers: a function `collect` each.
+
+pub(super) mod friendica;
+pub(super) mod funkwhale;
+pub(super) mod lemmy;
+pub(super) mod mastodon;
+pub(super) mod mbin;
+pub(super) mod misskey;
+pub(super) mod nodeinfo;
+pub(super) mod peertube;
+pub(super) mod piefed;
