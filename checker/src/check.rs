@@ -8,24 +8,13 @@ use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
 use crate::documents::nodeinfo::{self, About, NodeinfoError};
 use crate::documents::optout;
 use crate::documents::robots::{Extent, Rules};
-use crate::emit::{EmitError, Emitter};
+use crate::emit::{Emitter, Fault};
 use crate::fetch::{Accept, Answer, Failure, Fetcher, Target, TlsFailure};
 use crate::peers;
 use url::Url;
 
 /// Version of this checker, as `hello` announces it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Why a check could not be told: ours, never the host's.
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// An event could not be printed.
-    #[error("an event could not be printed")]
-    Emit(#[from] EmitError),
-    /// The reader of a peers list ended without giving back what it was given.
-    #[error("the reader of a peers list was lost")]
-    ReaderLost,
-}
 
 /// Runs one check and prints its events, `hello` first and `done` last.
 ///

@@ -37,6 +37,17 @@ pub enum EmitError {
     Ended,
 }
 
+/// Why a check could not be told: ours, never the host's.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// An event could not be printed.
+    #[error("an event could not be printed")]
+    Emit(#[from] EmitError),
+    /// The reader of a peers list ended without giving back what it was given.
+    #[error("the reader of a peers list was lost")]
+    ReaderLost,
+}
+
 impl Emitter {
     /// A writer that prints at most `bytes_max` bytes to `out`.
     pub fn new(out: Box<dyn Write + Send>, bytes_max: u64) -> Self {

@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod certificate;
+mod failure;
 mod pace;
 mod target;
 mod tls;
@@ -23,6 +24,7 @@ use url::Url;
 
 pub use self::answer::Answer;
 pub use self::body::Body;
+pub use self::failure::{Failure, SetupError};
 pub use self::target::{Target, resolve};
 pub use self::tls::TlsFailure;
 use crate::documents::robots::Rules;
@@ -68,70 +70,6 @@ pub struct Ask {
     pub accept: Accept,
     /// The JSON to be posted; a GET without.
     pub post: Option<String>,
-}
-
-/// What came instead of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// robots.txt asks us not to.
-    #[error("robots.txt refuses this address")]
-    Disallowed,
-    /// 301 or 308 to another host.
-    #[error("moved to {0}")]
-    Moved(Host),
-    /// 302, 303 or 307 to another host.
-    #[error("redirected to {0} for now")]
-    Temporary(Host),
-    /// A redirect to something that is no address of a host's port 443; its text, escaped.
-    #[error("redirected to nowhere")]
-    BadRedirect(Option<String>),
-    /// A redirect to the address that was asked for.
-    #[error("redirected to itself")]
-    RedirectToSelf,
-    /// More redirects than are followed.
-    #[error("redirected in a loop")]
-    RedirectLoop,
-    /// The TLS handshake failed.
-    #[error("the TLS handshake failed")]
-    Tls(TlsFailure),
-    /// The answer's head is not HTTP, or the connection ended before it did.
-    #[error("the answer is not HTTP")]
-    Http,
-    /// The body broke off or is not in the encoding that the head names.
-    #[error("the answer broke off")]
-    BrokenOff,
-    /// No head in time.
-    #[error("there was no answer in time")]
-    Timeout,
-    /// The check's time is over.
-    #[error("the check's time is over")]
-    Deadline,
-    /// More decoded bytes than the document may have.
-    #[error("the answer is too large")]
-    TooLarge,
-    /// A content encoding that was not offered, or several.
-    #[error("the answer's encoding was not offered")]
-    Encoding,
-    /// The check has made all the requests it may make.
-    #[error("the check has made all its requests")]
-    Requests,
-}
-
-/// Why no fetcher could be made: ours, never the host's.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The further trust roots are no PEM certificates.
-    #[error("the further trust roots are no certificates")]
-    Roots(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// TLS could not be set up.
-    #[error("TLS could not be set up")]
-    Tls(#[from] rustls::Error),
-    /// The HTTP client could not be set up.
-    #[error("the HTTP client could not be set up")]
-    Client(#[from] reqwest::Error),
-    /// The host's name makes no URL.
-    #[error("the host's name makes no URL")]
-    Url(#[from] url::ParseError),
 }
 
 /// Asks one host, within one check's limits.

@@ -8,23 +8,20 @@ mod csv;
 mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod not_a_list;
 mod text;
 mod verbatim;
 
 use protocol::{Event, ListFormat, ListOrder, ListOutcome, UnlistedReason, limits};
 
-use crate::check::{Fault, NoRules, VERSION, robots};
-use crate::emit::Emitter;
+use crate::check::{NoRules, VERSION, robots};
+use crate::emit::{Emitter, Fault};
 use crate::fetch::{Accept, Body, Failure, Fetcher};
 use crate::peers::feed::{Streamed, stream};
 use crate::peers::sink::{Closed, Sink};
 use format::read_names;
+use not_a_list::NotAList;
 use verbatim::{TextSink, read_text};
-
-/// Why what was read is no list of its format. What there is to tell of it, its elements, is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is no list of that format")]
-pub(crate) struct NotAList;
 
 /// Reads one list and prints its events, `hello` first and `done` last.
 ///

@@ -14,9 +14,8 @@ mod software;
 use protocol::PeersOutcome;
 
 pub use self::name::peer_name;
-use crate::check::Fault;
 use crate::documents::nodeinfo::About;
-use crate::emit::Emitter;
+use crate::emit::{Emitter, Fault};
 use crate::fetch::Fetcher;
 use feed::{Session, Stop};
 use sink::Sink;

@@ -9,8 +9,8 @@ use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 use url::Url;
 
-use super::Failure;
 use super::body::{Body, Coding};
+use super::failure::Failure;
 
 /// An answer whose body is still to be read.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use flate2::write::GzDecoder;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Encoded bytes that are decoded at once: one byte inflates to at most 1032, so at most half a MiB is held.
 const GZIP_STEP_BYTES: usize = 512;

@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 use super::certificate::{ChainError, ExplainingVerifier};
-use super::{Failure, SetupError};
+use super::failure::{Failure, SetupError};
 
 /// Causes of an error that are looked through. reqwest, hyper, hyper-rustls and I/O make five.
 const CAUSES_MAX: usize = 16;

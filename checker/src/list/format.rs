@@ -7,8 +7,9 @@ use protocol::ListFormat;
 use serde::de::DeserializeSeed;
 use tokio::sync::mpsc::Receiver;
 
+use super::csv;
+use super::not_a_list::NotAList;
 use super::text::{Line, each_line};
-use super::{NotAList, csv};
 use crate::json::{Guard, TOKEN_BYTES_MAX};
 use crate::peers::feed::{Piece, Pieces};
 use crate::peers::page::{Element, Shape, WithoutList, read_page};

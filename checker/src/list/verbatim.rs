@@ -8,10 +8,9 @@ use protocol::event::is_suffix_line;
 use protocol::limits::{PEERS_LINE_BYTES_MAX, SUFFIX_LINE_BYTES_MAX, SUFFIX_LINES_PER_LINE_MAX};
 use tokio::sync::mpsc::Receiver;
 
-use super::NotAList;
+use super::not_a_list::NotAList;
 use super::text::{Line, each_line};
-use crate::check::Fault;
-use crate::emit::{EmitError, Emitter};
+use crate::emit::{EmitError, Emitter, Fault};
 use crate::peers::feed::{Piece, Pieces};
 use crate::peers::sink::{Closed, Full};
 

@@ -7,8 +7,7 @@ use protocol::limits::{PEERS_LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{Event, Host, PeersOutcome};
 
 use super::name::peer_name;
-use crate::check::Fault;
-use crate::emit::{EmitError, Emitter};
+use crate::emit::{EmitError, Emitter, Fault};
 
 /// Bytes of an empty `peers` line.
 const FRAME_BYTES: usize = r#"{"peers":{"hosts":[]}}"#.len();
