@@ -116,7 +116,7 @@ impl Expectation {
     /// It redirects to `to` for good. Whether `to` becomes a candidate is for [`Expectation::learning`].
     pub fn moved(to: &str) -> Self {
         let verdict = ExpectedVerdict::Moved {
-            to: crate::personas::host(to),
+            to: crate::personas::table::host(to),
         };
         Self::new(verdict, "moving", &["moved"])
     }
@@ -156,7 +156,7 @@ impl Expectation {
     #[must_use]
     pub fn learning(mut self, hosts: &[&str]) -> Self {
         self.learns
-            .extend(hosts.iter().map(|name| crate::personas::host(name)));
+            .extend(hosts.iter().map(|name| crate::personas::table::host(name)));
         self
     }
 

@@ -14,15 +14,12 @@ pub mod farm;
 pub mod personas;
 
 pub mod client;
-mod http;
-pub mod request_log;
 pub mod server;
 pub mod state_dir;
-mod tls;
-mod wire;
 
 pub mod report;
 
 pub use expectation::{Expectation, ExpectedVerdict};
 pub use personas::{Persona, personas};
+pub use server::request_log;
 pub use server::{Lab, LabError, Settings};

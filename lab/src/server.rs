@@ -3,6 +3,11 @@
 //! In: connections from a gateway. Out: whatever the persona that the TLS hello names would send. Connections, their life, and the requests on
 //! each are bounded; a hello without a name, or with one that nobody plays, is hung up on.
 
+mod http;
+pub mod request_log;
+mod tls;
+mod wire;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,15 +25,15 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
+use self::http::Then;
+use self::request_log::RequestLog;
+use self::tls::{Authority, TlsError};
+use self::wire::Wire;
 use crate::crowd::Crowd;
 use crate::farm::Farm;
-use crate::http::{self, Then};
 use crate::personas::{Persona, chosen_personas};
 use crate::play::{Handshake, Play, Request};
-use crate::request_log::RequestLog;
 use crate::state_dir::{self, Table};
-use crate::tls::{Authority, TlsError};
-use crate::wire::Wire;
 
 /// Connections at once. A census of 64 checks holds about as many.
 const CONNECTIONS_MAX: usize = 1024;

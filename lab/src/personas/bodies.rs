@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointing};
 use super::software::set;
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::Answer;
 
 /// What a bomb becomes: 16 times what a document may have, twice what a peers list may. Packed it is about 150 KB.

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use protocol::DeadReason;
 
 use super::shapes::{WELL_KNOWN, living};
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Act, Answer, Handshake, Play};
 
 /// The head of an answer that is JSON, less what says how long it is.

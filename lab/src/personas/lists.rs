@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::Table;
 use super::shapes::living;
+use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::Answer;
 

@@ -2,7 +2,8 @@
 
 use protocol::DeadReason;
 
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Dns, Play};
 
 pub(super) fn add(table: &mut Table) {

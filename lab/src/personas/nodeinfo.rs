@@ -7,7 +7,8 @@ use super::shapes::{
     DOCUMENT, PEERS_PATH, SCHEMA, WELL_KNOWN, document, living, pointer, pointing,
 };
 use super::software::set;
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
 pub(super) fn add(table: &mut Table) {

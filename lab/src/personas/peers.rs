@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::shapes::{PEERS_PATH, flat, living, long_list};
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Act, Answer};
 
 pub(super) fn add(table: &mut Table) {

@@ -3,7 +3,8 @@
 use protocol::DeadReason;
 
 use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, flat, living, pointing};
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Answer, Play, Story};
 
 pub(super) fn add(table: &mut Table) {

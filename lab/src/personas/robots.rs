@@ -6,7 +6,8 @@ use bytes::Bytes;
 use protocol::DeadReason;
 
 use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, flat, living};
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Act, Answer};
 
 const ROBOTS: &str = "/robots.txt";

@@ -9,7 +9,8 @@ use super::shapes::{
     lemmy_paged, lemmy_site, living, mbin, misskey_instances, peertube, pointer, siteinfo,
     statusnet_config, with_document,
 };
-use super::{Expectation, Table};
+use super::table::Table;
+use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
 /// Named where blocked instances are named, never as a peer.

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::expectation::ExpectedVerdict;
+use crate::play::Dns;
 
 /// The facts that one server, or its name, can play. The others are the orchestrator's, the gateway's or a test image's.
 const FACTS: [u8; 29] = [

@@ -1,0 +1,117 @@
+//! A row of the table, and the table while it is filled.
+
+use protocol::Host;
+use serde::{Deserialize, Serialize};
+
+use super::shapes;
+use crate::expectation::Expectation;
+use crate::play::{Dns, Play};
+
+/// One instance that the lab plays.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Persona {
+    /// Its name.
+    pub host: Host,
+    /// What it plays, for people.
+    pub plays: String,
+    /// The numbers of the facts about hostile and odd servers that it stands for; none for ordinary software.
+    pub facts: Vec<u8>,
+    /// Who names it.
+    pub via: Via,
+    /// What the census should make of it.
+    pub expectation: Expectation,
+    /// How it behaves.
+    #[serde(skip)]
+    pub play: Play,
+}
+
+/// Who names a persona.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// The operator: it is the seed itself.
+    Start,
+    /// The peers list of the seed.
+    Seed,
+    /// Another persona alone.
+    Host(Host),
+    /// Somebody, but never in a way that the census may follow.
+    Nobody,
+}
+
+/// A name of the table.
+#[expect(
+    clippy::expect_used,
+    reason = "the table's names are constants, and a test parses all of them"
+)]
+pub(crate) fn host(name: &str) -> Host {
+    Host::parse(name).expect("invariant: the table's names are valid")
+}
+
+/// The table while it is being filled.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Persona>,
+}
+
+impl Table {
+    /// Adds a persona that the seed names.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        plays: &str,
+        facts: &[u8],
+        expectation: Expectation,
+        play: Play,
+    ) -> &mut Persona {
+        self.push(name, plays, facts, Via::Seed, expectation, play)
+    }
+
+    /// Adds a living instance that `via` alone names.
+    pub(super) fn add_witness(&mut self, name: &str, via: &str) -> &mut Persona {
+        let plays = format!("Lives, and is named by {via} alone");
+        let play = shapes::living(name, "mastodon", "4.5.2")
+            .route(shapes::PEERS_PATH, shapes::flat::<&str>(&[]));
+        let via = Via::Host(host(via));
+        self.push(name, &plays, &[], via, Expectation::alive(), play)
+    }
+
+    /// Adds a name without a server that `via` alone names.
+    pub(super) fn add_absent(&mut self, name: &str, via: &str) {
+        let plays = format!("Is named by {via} alone, and DNS doesn't know it");
+        let expectation = Expectation::dead(&[protocol::DeadReason::NoSuchName]);
+        let via = Via::Host(host(via));
+        let play = Play::dns_only(Dns::Absent);
+        self.push(name, &plays, &[], via, expectation, play);
+    }
+
+    /// Adds a living instance that nobody may ever ask.
+    pub(super) fn add_untouchable(&mut self, name: &str, plays: &str, facts: &[u8]) {
+        let play = shapes::living(name, "mastodon", "4.5.2");
+        let expectation = Expectation::never();
+        self.push(name, plays, facts, Via::Nobody, expectation, play);
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        plays: &str,
+        facts: &[u8],
+        via: Via,
+        expectation: Expectation,
+        play: Play,
+    ) -> &mut Persona {
+        let row = Persona {
+            host: host(name),
+            plays: plays.to_owned(),
+            facts: facts.to_vec(),
+            via,
+            expectation,
+            play,
+        };
+        self.rows.push(row);
+        let last = self.rows.len() - 1;
+        #[expect(clippy::indexing_slicing, reason = "the row was pushed one line above")]
+        &mut self.rows[last]
+    }
+}
