@@ -1,5 +1,6 @@
 //! Moments, and all intervals of the census in one place (design §6).
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// Milliseconds since 1970 in UTC. Arithmetic saturates: clocks jump, and a record must survive that.
@@ -23,6 +24,43 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+}
+
+/// The moment as RFC 3339 in UTC, to the second: `2026-11-22T07:30:00Z`. Outside the years 0000 to 9999, which RFC 3339 has no digits for, the number of
+/// milliseconds and `ms`.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "the range is checked first, and all divisors are constants"
+)]
+pub fn rfc3339(at: Timestamp) -> String {
+    /// Seconds at which the years 0000 and 10000 begin.
+    const YEARS: Range<i64> = -62_167_219_200..253_402_300_800;
+    /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at their end.
+    const DAYS_TO_1970: i64 = 719_468;
+    const DAYS_OF_400_YEARS: i64 = 146_097;
+    let seconds = at.0.div_euclid(1000);
+    if !YEARS.contains(&seconds) {
+        return format!("{} ms", at.0);
+    }
+    let day = seconds.div_euclid(86_400) + DAYS_TO_1970;
+    let second = seconds.rem_euclid(86_400);
+    let (eras, day) = (
+        day.div_euclid(DAYS_OF_400_YEARS),
+        day.rem_euclid(DAYS_OF_400_YEARS),
+    );
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // March is 0. Five months have 153 days.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, years) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = 400 * eras + year + years;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 fn millis(duration: Duration) -> i64 {
@@ -191,6 +229,47 @@ mod tests {
     fn check(interval: impl Fn(Jitter) -> Duration, least_minutes: u64, most_minutes: u64) {
         assert_eq!(interval(LEAST), Duration::from_secs(least_minutes * 60));
         assert_eq!(interval(MOST), Duration::from_secs(most_minutes * 60));
+    }
+
+    #[test]
+    fn a_moment_is_written_to_the_second_in_utc() {
+        let check = |seconds: i64, expect: &str| {
+            assert_eq!(rfc3339(Timestamp(seconds * 1000 + 999)), expect);
+        };
+        check(0, "1970-01-01T00:00:00Z");
+        check(-1, "1969-12-31T23:59:59Z");
+        check(951_868_799, "2000-02-29T23:59:59Z");
+        check(1_700_000_000, "2023-11-14T22:13:20Z");
+        check(4_107_542_400, "2100-03-01T00:00:00Z");
+        check(-62_167_219_200, "0000-01-01T00:00:00Z");
+        check(253_402_300_799, "9999-12-31T23:59:59Z");
+        for out_of_range in [i64::MIN, -62_167_219_200_001, 253_402_300_800_000, i64::MAX] {
+            let text = format!("{out_of_range} ms");
+            assert_eq!(rfc3339(Timestamp(out_of_range)), text);
+        }
+    }
+
+    #[test]
+    fn every_day_of_four_hundred_years_follows_the_one_before_it() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for number in 0..146_097 {
+            let text = rfc3339(Timestamp(number * 86_400_000));
+            assert_eq!(text, format!("{year}-{month:02}-{day:02}T00:00:00Z"));
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let days = match month {
+                2 if is_leap => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > days {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{FAILED, OK, Output, ask, complain, say};
 use crate::config::Config;
 use crate::names::groups::{Verb, decision_words, in_words, registered};
 use crate::serve::control::Request;
-use crate::services::clock::rfc3339;
+use census::time::rfc3339;
 
 /// Groups that `list` shows: more than anybody looks through.
 const LIST_MAX: u32 = 1000;

@@ -53,7 +53,7 @@ impl ClockWatch {
 
 /// The census can't know which of two clocks was right; the operator may.
 pub(super) fn log_odd_time(now: Timestamp, last_dump: Timestamp) {
-    let last = crate::services::clock::rfc3339(last_dump);
+    let last = census::time::rfc3339(last_dump);
     if last_dump > now.plus(CLOCK_JUMP_MIN) {
         tracing::error!(
             last,

@@ -4,7 +4,7 @@ mod sentence;
 
 use admission::{Listed, Waiter};
 use census::group::Decision;
-use census::time::{Calendar, Timestamp};
+use census::time::{Calendar, Timestamp, rfc3339};
 use census::transition;
 use census::why::{self, Denied, Facts, Found, Reason, Subject};
 use protocol::Host;
@@ -13,7 +13,6 @@ use store::Stored;
 
 use self::sentence::{Details, sentence};
 use crate::names::groups;
-use crate::services::clock::rfc3339;
 
 /// What is known of one host.
 #[derive(Debug, Clone, Serialize)]

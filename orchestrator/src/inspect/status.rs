@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use census::source::Memory;
-use census::time::Timestamp;
+use census::time::{Timestamp, rfc3339};
 use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
@@ -12,7 +12,6 @@ use store::{Reader, StoreError};
 use crate::daemon::{LiveState, Pace};
 use crate::lists::keep::pause_words;
 use crate::names::gate::TEST_DOMAIN_WARNING;
-use crate::services::clock::rfc3339;
 
 /// The whole answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]

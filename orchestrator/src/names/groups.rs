@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use admission::Names;
 use census::group::Decision;
-use census::time::{Calendar, Timestamp};
+use census::time::{Calendar, Timestamp, rfc3339};
 use protocol::Host;
 use protocol::limits::TEXT_BYTES_MAX;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,6 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
-use crate::services::clock::rfc3339;
 
 /// How often hosts that came in are grouped: long before most of them are due, and an empty look costs a look-up in an index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

@@ -29,14 +29,6 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn was_at(&self, _known: Timestamp) {}
 }
 
-/// A moment as RFC 3339 in UTC, to the second.
-pub fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(
-        |_out_of_range| format!("{} ms", at.0),
-        |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    )
-}
-
 /// The machine's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;

@@ -175,8 +175,8 @@ fn label_of_count(value: f64) -> String {
 mod tests {
     use jiff::civil::date;
 
-    use crate::pages::assets::STYLE;
     use super::*;
+    use crate::pages::assets::STYLE;
 
     const CAPTION: Caption<'_> = Caption {
         id: "x",

@@ -5,6 +5,7 @@
 use std::io::Read as _;
 
 use anyhow::{Context as _, bail};
+use census::time::{Timestamp, rfc3339};
 use clap::{ArgGroup, Args};
 use protocol::Host;
 use serde::Serialize;
@@ -286,11 +287,6 @@ fn records(written: &[String]) -> Vec<TxtRecord> {
 }
 
 fn moment(seconds: UnixSeconds) -> String {
-    i64::try_from(seconds.0)
-        .ok()
-        .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok())
-        .map_or_else(
-            || format!("{} s after 1970", seconds.0),
-            |moment| moment.to_string(),
-        )
+    let seconds = i64::try_from(seconds.0).unwrap_or(i64::MAX);
+    rfc3339(Timestamp(seconds.saturating_mul(1000)))
 }

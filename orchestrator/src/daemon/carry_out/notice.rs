@@ -1,9 +1,7 @@
 //! What the scheduler reports, in the log.
 
-use census::time::Timestamp;
+use census::time::{Timestamp, rfc3339};
 use scheduler::command::Notice;
-
-use crate::services::clock::rfc3339;
 
 pub(super) fn log(notice: &Notice) {
     match notice {

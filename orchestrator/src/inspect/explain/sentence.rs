@@ -2,14 +2,13 @@
 
 use admission::{Listed, Waiter};
 use census::state::{Before, OptedOutBy};
-use census::time::{Calendar, Timestamp};
+use census::time::{Calendar, Timestamp, rfc3339};
 use census::why::Reason;
 use protocol::Host;
 use store::StoredGroup;
 
 use super::{Entry, seconds};
 use crate::names::groups;
-use crate::services::clock::rfc3339;
 
 /// What a sentence may name beside its reason.
 #[derive(Debug, Clone, Copy)]

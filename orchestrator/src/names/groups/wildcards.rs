@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use census::group::Wildcard;
-use census::time::{Calendar, Timestamp};
+use census::time::{Calendar, Timestamp, rfc3339};
 use gateway::control::{Wildcard as Found, WildcardTrouble};
 use gateway::{ClientError, LookedBelow};
 use protocol::Host;
@@ -16,7 +16,6 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
-use crate::services::clock::rfc3339;
 
 /// One group is looked at so often: 1440 a day, far more than come up, and no burden for a resolver.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

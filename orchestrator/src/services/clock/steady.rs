@@ -9,10 +9,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use census::time::Timestamp;
+use census::time::{Timestamp, rfc3339};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Clock, SystemClock, rfc3339};
+use super::{Clock, SystemClock};
 
 /// What a clock may move against the count: services that keep it right move it by seconds.
 const JUMP_MIN: Duration = Duration::from_secs(120);
