@@ -6,7 +6,7 @@
 
 mod csv;
 mod format;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod not_a_list;
 mod text;

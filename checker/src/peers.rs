@@ -4,7 +4,7 @@
 //! counted), blocked and suspended instances (they are no peers), and everything over the bounds of a check; what was read until then stands.
 
 pub(crate) mod feed;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod name;
 pub(crate) mod page;

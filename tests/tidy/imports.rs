@@ -149,6 +149,21 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
+    // Calls parsers of strangers' bytes.
+    (
+        "fuzz-targets",
+        &[
+            "protocol",
+            "admission",
+            "census",
+            "fedicensus-checker",
+            "gateway",
+            "launcher",
+            "report",
+            "token",
+        ],
+        &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
+    ),
     // Draws what the two before found.
     ("chart", &[], &["tokio", "rusqlite", "reqwest", "bollard"]),
     ("xtask", &[], &["tokio"]),

@@ -4,6 +4,7 @@
 //! nightly compiler, seeds that are missing, a target that executes less than it should. Where chance begins is the commit's, so that each explores
 //! anew; it is printed, and with the same one what failed fails again.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -35,7 +36,7 @@ const ALLOCATION_MEGABYTES_MAX: u32 = 64;
 /// Lines of a failed target's output that are shown.
 const LINES_SHOWN: usize = 60;
 
-/// What `cargo fuzz` sets as well, so that both find the same: coverage for libFuzzer, the ways in, and a watch over memory.
+/// What `cargo fuzz` sets as well, so that both find the same: coverage for libFuzzer, and a watch over memory.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
 --cfg fuzzing -Zsanitizer=address";
@@ -115,34 +116,38 @@ impl Plan {
 /// When a target fails, can't be built, or there is no nightly compiler.
 pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<Outcome> {
     let known = targets(root)?;
-    if let Some(unknown) = plan.targets.iter().find(|target| !known.contains(target)) {
-        bail!(
-            "there is no fuzz target {unknown}; there are {}",
-            known.join(", ")
-        );
+    let mut wanted = Vec::new();
+    for target in &plan.targets {
+        let folder = known.get(target).with_context(|| {
+            let names: Vec<_> = known.keys().map(String::as_str).collect();
+            format!(
+                "there is no fuzz target {target}; there are {}",
+                names.join(", ")
+            )
+        })?;
+        wanted.push((target.clone(), folder.clone()));
     }
-    let wanted = if plan.targets.is_empty() {
-        &known
-    } else {
-        &plan.targets
-    };
+    if wanted.is_empty() {
+        wanted.extend(known);
+    }
     let chance = Chance {
         runs: plan.runs,
         seed: plan.seed.unwrap_or_else(|| seed_of_commit(root)),
     };
-    let programs = build(root, wanted)?;
+    let programs = build(root, &wanted)?;
     say(&format!(
         "fuzz: {} executions from seed {} on",
         chance.runs, chance.seed
     ))?;
-    let waiting = Mutex::new(wanted.clone());
+    let at_once = thread::available_parallelism().map_or(1, usize::from);
+    let at_once = at_once.min(wanted.len());
+    let waiting = Mutex::new(wanted);
     let ran = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        let at_once = thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..at_once.min(wanted.len()) {
+        for _ in 0..at_once {
             scope.spawn(|| {
-                while let Some(target) = locked(&waiting).pop() {
-                    let one = execute(root, &programs, &target, chance);
+                while let Some((target, folder)) = locked(&waiting).pop() {
+                    let one = execute(root, &programs, &target, &folder, chance);
                     locked(&ran).push(one);
                 }
             });
@@ -158,26 +163,24 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// All targets' names, sorted.
-fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
+/// Every target's name, and the folder of its subject.
+fn targets(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let folder = root.join("fuzz/targets");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            found.extend(
-                path.file_stem()
-                    .and_then(|stem| stem.to_str())
-                    .map(str::to_owned),
-            );
+    let mut found = BTreeMap::new();
+    for subject in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let subject = subject?;
+        for program in std::fs::read_dir(subject.path())? {
+            let path = program?.path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let subject = subject.file_name().to_string_lossy().into_owned();
+            found.insert(name.into_owned(), subject);
         }
     }
-    found.sort();
     Ok(found)
 }
 
 /// Builds the targets and says in which folder their programs are.
-fn build(root: &Path, wanted: &[String]) -> anyhow::Result<PathBuf> {
+fn build(root: &Path, wanted: &[(String, String)]) -> anyhow::Result<PathBuf> {
     let nightly = std::env::var_os("FEDICENSUS_NIGHTLY").map_or_else(
         || "nightly".to_owned(),
         |named| named.to_string_lossy().into_owned(),
@@ -204,7 +207,7 @@ fn build(root: &Path, wanted: &[String]) -> anyhow::Result<PathBuf> {
         .env("CARGO_TARGET_DIR", &target_folder)
         .env_remove("CARGO")
         .current_dir(root);
-    for target in wanted {
+    for (target, _) in wanted {
         command.args(["--bin", target]);
     }
     passes(&mut command)?;
@@ -212,8 +215,14 @@ fn build(root: &Path, wanted: &[String]) -> anyhow::Result<PathBuf> {
 }
 
 /// Runs one target to its end.
-fn execute(root: &Path, programs: &Path, target: &str, chance: Chance) -> anyhow::Result<Ran> {
-    let seeds = root.join("fuzz/seeds").join(target);
+fn execute(
+    root: &Path,
+    programs: &Path,
+    target: &str,
+    folder: &str,
+    chance: Chance,
+) -> anyhow::Result<Ran> {
+    let seeds = root.join("fuzz/seeds").join(folder).join(target);
     let count = std::fs::read_dir(&seeds).map_or(0, Iterator::count);
     if count == 0 {
         bail!("{}: no seeds", seeds.display());
@@ -338,7 +347,7 @@ fn report(root: &Path, mut ran: Vec<Ran>, chance: Chance) -> anyhow::Result<Outc
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -384,22 +393,20 @@ mod tests {
         let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
         let targets = targets(&root()).unwrap();
         assert!(targets.len() > 10, "the search found only {targets:?}");
-        for target in &targets {
-            let path = format!("path = \"targets/{target}.rs\"");
-            assert!(manifest.contains(&path), "fuzz/Cargo.toml has no {path}");
-            let seeds = root().join("fuzz/seeds").join(target);
+        for (target, folder) in &targets {
+            let program = format!("targets/{folder}/{target}.rs");
+            let section = format!("[[bin]]\nname = \"{target}\"\npath = \"{program}\"\n");
+            assert!(manifest.contains(&section), "fuzz/Cargo.toml: {section}");
+            let text = std::fs::read_to_string(root().join("fuzz").join(&program)).unwrap();
+            let call = format!("fuzz_targets::{folder}::{target}::check(data)");
+            assert!(text.contains(&call), "{program} does not call {call}");
+            let seeds = root().join("fuzz/seeds").join(folder).join(target);
             let count = std::fs::read_dir(&seeds).map_or(0, Iterator::count);
             assert!((1..=30).contains(&count), "{target} has {count} seeds");
         }
         for (slow, _) in SLOW {
-            assert!(targets.iter().any(|target| target == slow), "{slow}");
+            assert!(targets.contains_key(slow), "{slow}");
         }
-        let seeds = std::fs::read_dir(root().join("fuzz/seeds")).unwrap();
-        assert_eq!(
-            seeds.count(),
-            targets.len(),
-            "seeds of a target that is gone"
-        );
     }
 
     /// Each package's versions.

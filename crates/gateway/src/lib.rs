@@ -23,7 +23,7 @@ pub mod net;
 
 pub mod wire;
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 
 pub use client::{ClientError, Egress, GatewayClient, Looked, LookedBelow, Opened};

@@ -19,7 +19,7 @@ pub mod container;
 
 mod service;
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 
 #[cfg(test)]

@@ -1,0 +1,5 @@
+//! Who may enter the census: rules, names and suffix lists.
+
+pub mod admission_rules;
+pub mod host;
+pub mod suffix_list;

@@ -1,0 +1,9 @@
+//! What the checker parses: documents, lists and robots.txt of other people's servers.
+
+pub mod flags;
+pub mod json;
+pub mod lists;
+pub mod nodeinfo;
+pub mod nodeinfo_pointer;
+pub mod peers;
+pub mod robots;

@@ -1,0 +1,49 @@
+//! NodeInfo → what it says: within the wire's bounds, and the same as a plain JSON reader finds in it.
+
+use checker::nodeinfo::{NodeinfoError, read};
+use checker::peers::Family;
+use protocol::{Event, Private};
+use serde_json::Value;
+
+pub fn check(document: &[u8]) {
+    let found = read(document);
+    if let Ok(about) = &found {
+        assert!(!about.software.contains(char::is_control));
+        let version = about.version.as_deref().unwrap_or_default();
+        assert!(!version.contains(char::is_control));
+        Family::of(about);
+        let event = Event::Alive {
+            software: about.software.clone(),
+            version: about.version.clone(),
+            private: Private::Unknown,
+        };
+        assert!(event.is_within_bounds());
+    }
+    if matches!(found, Err(NodeinfoError::Json(_))) {
+        return;
+    }
+    let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
+    let Ok(value) = serde_json::from_slice::<Value>(text) else {
+        return;
+    };
+    let name = value["software"]["name"].as_str().unwrap_or_default();
+    match found {
+        Ok(about) => {
+            assert_eq!(about.software, name.trim().to_lowercase());
+            assert_eq!(about.private, value["metadata"]["private"] == true);
+            let version = value["software"]["version"].as_str().unwrap_or_default();
+            assert!(version.starts_with(about.version.as_deref().unwrap_or_default()));
+            if let Some(protocols) = value["protocols"].as_array() {
+                let is_it = |name: &Value| {
+                    name.as_str()
+                        .is_some_and(|name| name.eq_ignore_ascii_case("activitypub"))
+                };
+                assert_eq!(about.activitypub, protocols.iter().any(is_it));
+            }
+        }
+        Err(_) => assert!(
+            name.trim().is_empty() || name.len() > 40 || name.contains(char::is_control),
+            "a good name was refused: {name:?}"
+        ),
+    }
+}

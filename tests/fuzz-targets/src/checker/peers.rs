@@ -1,0 +1,59 @@
+//! A peers list of every family as a stream: how it is cut changes nothing, what comes before a break is kept, and only names come out.
+
+use crate::input::{OWN, is_canonical, pieces};
+use checker::peers::fuzzing::{Reading, read, shapes};
+use checker::peers::peer_name;
+use protocol::limits::LINE_BYTES_MAX;
+use protocol::{Event, Host, PeersOutcome};
+
+/// Few enough that the bound is reached.
+const PEERS_MAX: u64 = 40;
+
+pub fn check(document: &[u8]) {
+    for shape in shapes() {
+        let whole = read(shape, &[document], &OWN, PEERS_MAX).expect("stdout takes all");
+        let names = names(&whole);
+        assert_eq!(
+            read(shape, &pieces(document), &OWN, PEERS_MAX),
+            Some(whole),
+            "{shape}: it matters how an answer is cut"
+        );
+        // A connection that breaks off takes no name away that came before, and adds none.
+        let half = read(shape, &[&document[..document.len() / 2]], &OWN, PEERS_MAX);
+        assert!(names.starts_with(&self::names(&half.expect("stdout takes all"))));
+    }
+    if let Ok(text) = std::str::from_utf8(document) {
+        text.split('"').filter_map(peer_name).for_each(|name| {
+            is_canonical(&name);
+            assert_eq!(peer_name(name.as_str()), Some(name));
+        });
+    }
+}
+
+fn names(reading: &Reading) -> Vec<Host> {
+    let mut names = Vec::new();
+    let mut ended = None;
+    for line in reading.printed.split_inclusive(|&byte| byte == b'\n') {
+        assert!(line.len() <= LINE_BYTES_MAX + 1 && line.ends_with(b"\n"));
+        assert!(ended.is_none(), "something follows the list's end");
+        match serde_json::from_slice(line).expect("an event") {
+            Event::Peers { hosts } => names.extend(hosts),
+            Event::PeersEnd { outcome, .. } => ended = Some(outcome),
+            other => panic!("a list makes it say {other:?}"),
+        }
+    }
+    names.iter().for_each(is_canonical);
+    assert!(!names.contains(&OWN));
+    assert!(names.len() as u64 <= PEERS_MAX);
+    assert!(ended.is_some());
+    if let Some((is_list, items, next)) = &reading.page {
+        // Every name was an element of a list.
+        assert!(names.len() as u64 <= *items && (*is_list || *items == 0));
+        assert_eq!(ended, Some(PeersOutcome::Complete));
+        assert!(
+            next.as_ref()
+                .is_none_or(|next| (1..=512).contains(&next.len()))
+        );
+    }
+    names
+}

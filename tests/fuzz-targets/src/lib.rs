@@ -1,0 +1,22 @@
+//! What the fuzz targets assert: each module has a function `check`, which panics if a property does not hold for an
+//! input. `fuzz/` calls these functions with made-up inputs; the test `seeds` calls them with the committed ones.
+#![allow(
+    missing_docs,
+    reason = "each module has one function, and its first lines say what it asserts"
+)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "a panic is how a target reports a property that does not hold"
+)]
+
+pub mod admission;
+pub mod checker;
+pub mod gateway;
+pub mod launcher;
+pub mod protocol;
+pub mod token;
+
+mod input;

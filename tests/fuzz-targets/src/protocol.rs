@@ -1,0 +1,5 @@
+//! What the orchestrator and a checker read from each other.
+
+pub mod event;
+pub mod lines;
+pub mod order;
