@@ -162,10 +162,11 @@ find_socket() {
 
 # lab_instance: sets INSTANCE to the lab's name, from FEDICENSUS_LAB_NAME, and has Compose call the
 # lab's images by it, so that no lab replaces the images of a census on the same engine.
+# The images are built with the cargo profile `ci`, unless FEDICENSUS_PROFILE names another one.
 lab_instance() {
     INSTANCE=fedicensus-${FEDICENSUS_LAB_NAME:-lab}
     [[ $INSTANCE =~ ^fedicensus-[a-z0-9]{1,30}$ ]] || fail "FEDICENSUS_LAB_NAME is '${FEDICENSUS_LAB_NAME:-}'; it takes 1 to 30 small letters and digits"
-    export FEDICENSUS_TAG=$INSTANCE
+    export FEDICENSUS_TAG=$INSTANCE FEDICENSUS_PROFILE=${FEDICENSUS_PROFILE:-ci}
 }
 
 # find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
