@@ -3,8 +3,8 @@
 # shellcheck shell=bash
 
 # A line each: group, command or file, package. `lab` is for lab/up and deploy/build, `bases` for
-# base images where no registry answers, `test` for the tests and CI, `machine` for the virtual
-# machine with rootless Podman.
+# base images where no registry answers, `test` for the tests and CI, `full` for `cargo xtask ci
+# --full`, `machine` for its virtual machine with rootless Podman.
 PACKAGES='
 lab      curl                                              curl
 bases    mmdebstrap                                        mmdebstrap
@@ -12,19 +12,19 @@ bases    /usr/share/keyrings/debian-archive-keyring.gpg    debian-archive-keyrin
 bases    /etc/ssl/certs/ca-certificates.crt                ca-certificates
 test     cc                                                gcc
 test     /usr/include/stdio.h                              libc6-dev
-test     g++                                               g++
 test     jq                                                jq
 test     sqlite3                                           sqlite3
 test     python3                                           python3
-test     pip3                                              python3-pip
 test     shellcheck                                        shellcheck
 test     nft                                               nftables
 test     ip                                                iproute2
-test     promtool                                          prometheus
 test     minisign                                          minisign
 test     node                                              nodejs
 test     nginx                                             nginx-light
-test     chromium                                          chromium
+full     g++                                               g++
+full     pip3                                              python3-pip
+full     promtool                                          prometheus
+full     chromium                                          chromium
 machine  qemu-system-x86_64                                qemu-system-x86
 '
 

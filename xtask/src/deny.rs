@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::Context as _;
+
 use crate::step::{Outcome, passes, say};
 
 /// The version that `deny.toml` is written for.
@@ -46,9 +48,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// cargo-deny from the PATH, else one that is built once into `target/tools`.
+/// cargo-deny from the PATH, else one that is built once into the cache directory, which outlives target folders.
 fn tool(root: &Path) -> anyhow::Result<PathBuf> {
-    let own = root.join("target/tools/bin/cargo-deny");
+    let cache = cache_folder()?;
+    let own = cache.join("bin/cargo-deny");
     for program in [PathBuf::from("cargo-deny"), own.clone()] {
         let answered = Command::new(&program)
             .arg("--version")
@@ -60,7 +63,8 @@ fn tool(root: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     say(&format!(
-        "building cargo-deny {VERSION} into target/tools, once; some minutes"
+        "building cargo-deny {VERSION} into {}, once; some minutes",
+        cache.display()
     ))?;
     let mut install = Command::new(env!("CARGO"));
     install
@@ -72,7 +76,19 @@ fn tool(root: &Path) -> anyhow::Result<PathBuf> {
             VERSION,
             "--root",
         ])
-        .arg(root.join("target/tools"));
+        .arg(&cache);
     passes(install.current_dir(root))?;
     Ok(own)
+}
+
+/// `XDG_CACHE_HOME` or `~/.cache`, and below it a folder of this version.
+fn cache_folder() -> anyhow::Result<PathBuf> {
+    let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|set| !set.is_empty()) {
+        Some(cache) => PathBuf::from(cache),
+        None => {
+            let home = std::env::var_os("HOME").context("HOME is not set")?;
+            PathBuf::from(home).join(".cache")
+        }
+    };
+    Ok(cache.join(format!("fedicensus/cargo-deny-{VERSION}")))
 }

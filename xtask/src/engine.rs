@@ -47,7 +47,7 @@ impl Engine {
             }
         }
         bail!(
-            "no container engine answers: start Docker or Podman, or see that this user may use it; `cargo xtask ci --fast` does without. {}",
+            "no container engine answers: start Docker or Podman, or see that this user may use it; `cargo xtask ci --no-engine` does without. {}",
             troubles.join("; ")
         )
     }
@@ -55,6 +55,17 @@ impl Engine {
     /// Its command line client.
     pub(crate) fn command(&self) -> Command {
         Command::new(&self.program)
+    }
+
+    /// Where it keeps images and containers, if that is on this machine.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let format = if self.program.ends_with("podman") {
+            "{{.Store.GraphRoot}}"
+        } else {
+            "{{.DockerRootDir}}"
+        };
+        let answer = output(self.command().args(["info", "--format", format])).ok()?;
+        Some(PathBuf::from(answer.trim())).filter(|folder| folder.is_dir())
     }
 
     /// All of ours that is there now.

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask ci [--fast]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
 //! `cargo xtask confinement […]`, `cargo xtask bench [--quick|--soak]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
@@ -23,8 +23,9 @@ use anyhow::{Context, bail};
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  ci            everything that CI runs; needs a container engine and a compose tool
-  ci --fast     the part that needs neither: fmt, clippy, doc, test, scripts, deny, fuzz
+  ci [--full] [--no-engine] [--step NAME…] [--list]
+                what has to pass before a change is taken; needs a container engine and a compose tool. --full: that and what takes hours;
+                --no-engine: without the steps that need an engine; --step: these steps alone; --list: all steps
   fuzz [--runs N] [--seed N] [TARGET…]
                 runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
   rootless [--whole] [STEP…]
@@ -53,7 +54,7 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["ci"] => ci::run(&root, ci::Extent::Whole),
+        ["ci", rest @ ..] => ci::run(&root, &ci::Plan::parse(rest)?),
         ["confinement"] => {
             confinement::run(&root, confinement::Use::Compare { machine: true }).map(|_| ())
         }
@@ -61,7 +62,6 @@ fn run() -> anyhow::Result<()> {
             confinement::run(&root, confinement::Use::Update).map(|_| ())
         }
         ["seccomp"] => seccomp::run(&root),
-        ["ci", "--fast"] => ci::run(&root, ci::Extent::Fast),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
         ["bench"] => bench::run(&root, bench::Extent::Whole),

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::fuzz::seed_of_commit;
-use crate::step::{Outcome, output, passes, say, target_folder};
+use crate::step::{output, passes, say, target_folder};
 
 /// Personas that a census is shown that is emulated: one of each of some two dozen kinds, drawn anew for each commit, and a few more.
 const SAMPLE: u32 = 30;
@@ -29,9 +29,6 @@ const PROGRAMS: [(&str, &str); 2] = [
     ("mmdebstrap", "mmdebstrap"),
 ];
 
-/// Set to `required` where `cargo xtask ci` runs it, and a machine that can't has failed.
-const REQUIRED: &str = "FEDICENSUS_ROOTLESS";
-
 /// What is to be run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -45,7 +42,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// What CI runs.
-    fn in_ci() -> Self {
+    pub(crate) fn in_ci() -> Self {
         Self {
             whole: false,
             boot_seconds_max: CI_SECONDS_MAX,
@@ -74,25 +71,6 @@ impl Plan {
         }
         Ok(plan)
     }
-}
-
-/// Whether CI has to run it.
-pub(crate) fn is_required() -> bool {
-    std::env::var_os(REQUIRED).is_some_and(|value| value == "required")
-}
-
-/// Runs it as a step of CI where it is required; else says aloud that it was not run, because under emulation it takes longer than all the rest.
-///
-/// # Errors
-/// As [`run`].
-pub(crate) fn step(root: &Path) -> anyhow::Result<Outcome> {
-    if !is_required() {
-        return Ok(Outcome::Partly(
-            "nothing was shown on rootless Podman: `cargo xtask rootless` shows it".to_owned(),
-        ));
-    }
-    run(root, &Plan::in_ci())?;
-    Ok(Outcome::Passed)
 }
 
 /// Runs it.

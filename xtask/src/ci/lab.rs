@@ -1,0 +1,241 @@
+//! The lab as a newcomer starts it: every service by compose, personas' verdicts, the list through nginx.
+
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::IMAGE_TAG;
+use super::step::Context;
+use super::tiers::{CROWD, PERSONAS};
+use crate::browser;
+use crate::engine::Engine;
+use crate::fuzz::seed_of_commit;
+use crate::step::{Outcome, output, passes, say};
+
+/// CI's lab, and the port where it publishes: one that somebody looks at has others.
+pub(super) const NAME: &str = "ci";
+const PORT: &str = "18723";
+
+/// Parts that must have no network; with `--intake` one more.
+const WITHOUT_NETWORK: [&str; 3] = ["orchestrator", "launcher", "intake"];
+
+/// What the kernel must say of every part: no capability and none to be had, a seccomp filter (2).
+const CONFINED: [&str; 4] = [
+    "CapEff:\t0000000000000000",
+    "CapBnd:\t0000000000000000",
+    "NoNewPrivs:\t1",
+    "Seccomp:\t2",
+];
+
+pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let engine = context.engine()?;
+    let script = |name: &str| {
+        let mut command = Command::new(context.root.join(name));
+        command
+            .env("FEDICENSUS_LAB_NAME", NAME)
+            .current_dir(context.root);
+        command
+    };
+    let mut up = script("lab/up");
+    up.args(["--keep-images", "--port", PORT]);
+    if context.is_full() {
+        up.arg("--intake");
+    } else {
+        let personas = sample(context, &engine)?;
+        up.args(["--crowd", CROWD, "--personas", &personas]);
+    }
+    let looked = passes(&mut up).and_then(|()| look(context, &engine));
+    let down = passes(&mut script("lab/down"));
+    looked.and(down).map(|()| Outcome::Passed)
+}
+
+fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
+    let [inner @ .., _] = &WITHOUT_NETWORK;
+    let inner = if context.is_full() {
+        &WITHOUT_NETWORK[..]
+    } else {
+        inner
+    };
+    parts_are_confined(engine, inner)?;
+    metrics_are_apart(engine)?;
+    if context.is_full() {
+        intake_answers()?;
+        browser::look(context.root, PORT)?;
+    }
+    Ok(())
+}
+
+/// Personas with commas between them: every so-many-th of those that the seed names, beginning at one that the commit chooses.
+fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
+    let image = format!("localhost/fedicensus-lab:{IMAGE_TAG}");
+    let arguments = [
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        &image,
+        "expect",
+        "--json",
+    ];
+    let table: Value = serde_json::from_str(&output(engine.command().args(arguments))?)?;
+    let names = named_by_the_seed(&table)?;
+    let seed = usize::try_from(seed_of_commit(context.root))?;
+    let chosen = drawn(&names, seed);
+    say(&format!(
+        "{} of {} personas, drawn from seed {seed}",
+        chosen.len(),
+        names.len()
+    ))?;
+    Ok(chosen.join(","))
+}
+
+/// A persona that another one names is found through that one alone.
+fn named_by_the_seed(table: &Value) -> anyhow::Result<Vec<&str>> {
+    let personas = table["personas"].as_array().context("no personas")?;
+    let named = personas.iter().filter(|persona| persona["via"] == "seed");
+    let names: Option<Vec<_>> = named.map(|persona| persona["host"].as_str()).collect();
+    names
+        .filter(|names| !names.is_empty())
+        .context("no names of personas")
+}
+
+fn drawn<'names>(names: &[&'names str], seed: usize) -> Vec<&'names str> {
+    let every = names.len().div_ceil(PERSONAS).max(1);
+    names
+        .iter()
+        .copied()
+        .skip(seed % every)
+        .step_by(every)
+        .collect()
+}
+
+/// Invariant I1's other half: the parts that hold the database, the engine's socket and strangers'
+/// requests have no network, and no part can write or gain anything.
+/// Asked of the engine, and of the kernel about each part's first process: what was asked for may not have been done.
+fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Result<()> {
+    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
+    let format = "{{.Name}} {{.HostConfig.NetworkMode}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}} {{.State.Pid}}";
+    let ids = output(engine.command().args([
+        "ps",
+        "-q",
+        "--filter",
+        &label,
+        "--filter",
+        "label=com.docker.compose.service",
+    ]))?;
+    let mut found = 0;
+    for id in ids.lines() {
+        let line = output(engine.command().args(["inspect", "--format", format, id]))?;
+        say(line.trim())?;
+        if !line.contains(" true [ALL] ") || !line.contains("no-new-privileges") {
+            bail!("a part is not read-only, or has capabilities or may gain some: {line}");
+        }
+        if line.contains("unconfined") {
+            bail!("the engine's seccomp profile is taken off this part: {line}");
+        }
+        let pid = line.trim().rsplit(' ').next().unwrap_or_default();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+            .with_context(|| format!("can't see the process {pid} of this part: {line}"))?;
+        for wanted in CONFINED {
+            if !status.lines().any(|found| found == wanted) {
+                bail!("the kernel does not say `{wanted}` of this part: {line}\n{status}");
+            }
+        }
+        let inner = without_network.iter().any(|part| line.contains(part));
+        if inner && !line.contains(" none ") {
+            bail!("this part must have no network: {line}");
+        }
+        found += usize::from(inner);
+    }
+    if found != without_network.len() {
+        bail!("{} were not all there: {ids}", without_network.join(", "));
+    }
+    Ok(())
+}
+
+/// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a visitor at theirs is not.
+fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
+    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
+    let web = output(engine.command().args([
+        "ps",
+        "-q",
+        "--filter",
+        &label,
+        "--filter",
+        "label=com.docker.compose.service=web",
+    ]))?;
+    let place = output(engine.command().args(["port", web.trim(), "9090"]))?;
+    let place = place.lines().next().unwrap_or_default();
+    if !place.starts_with("127.0.0.1:") {
+        bail!("the metrics are published further than this machine: {place}");
+    }
+    let answered = |url: &str| {
+        let format = "\n%{http_code}";
+        output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))
+    };
+    let page = answered(&format!("http://{place}/metrics"))?;
+    for wanted in [
+        "fedicensus_build_info{",
+        "fedicensus_launcher_up 1\n",
+        "\n200",
+    ] {
+        if !page.contains(wanted) {
+            bail!("the metrics at {place} have no `{}`: {page}", wanted.trim());
+        }
+    }
+    let refused = [
+        format!("http://127.0.0.1:{PORT}/metrics"),
+        format!("http://{place}/"),
+        format!("http://{place}/nodes.json"),
+    ];
+    for url in refused {
+        if !answered(&url)?.ends_with("\n404") {
+            bail!("{url} must not be answered");
+        }
+    }
+    say(&format!(
+        "metrics: {} lines at {place}, none at the public port",
+        page.lines().count()
+    ))
+}
+
+/// Through the web server, whose volume with the intake's socket is read-only.
+fn intake_answers() -> anyhow::Result<()> {
+    let url = format!("http://127.0.0.1:{PORT}/submit/nobody.example.com");
+    let status = output(Command::new("curl").args([
+        "-sS",
+        "--max-time",
+        "30",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        &url,
+    ]))?;
+    // Without the intake, nginx answers 502 or 503.
+    if status.starts_with('5') {
+        bail!("the intake does not answer {url}: {status}");
+    }
+    say(&format!("intake: {url} is answered with {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_persona_that_the_seed_names_is_drawn_by_some_commit() {
+        let json = r#"{"personas": [{"host": "a", "via": "start"}, {"host": "b", "via": "seed"},
+            {"host": "c", "via": {"host": "b"}}, {"host": "d", "via": "seed"}]}"#;
+        let table: Value = serde_json::from_str(json).unwrap();
+        assert_eq!(named_by_the_seed(&table).unwrap(), ["b", "d"]);
+
+        let names: Vec<String> = (0..3 * PERSONAS).map(|number| number.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut all: Vec<_> = (0..3).flat_map(|seed| drawn(&names, seed)).collect();
+        all.sort_by_key(|name| name.parse::<usize>().unwrap());
+        assert_eq!(all, names);
+        assert_eq!(drawn(&names, 7).len(), PERSONAS);
+    }
+}

@@ -1,0 +1,115 @@
+//! Steps that run a program over the tree: the compiler's, shellcheck, cargo-deny, the fuzzer.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use super::step::Context;
+use super::tiers::TESTS_AT_ONCE;
+use crate::step::{Outcome, output, passes};
+use crate::{browser, deny, fuzz, rootless};
+
+/// Shell scripts of ours, which shellcheck reads besides those below [`ROOTLESS`].
+const SCRIPTS: [&str; 10] = [
+    ".ci/run",
+    "deploy/base-images/make",
+    "deploy/build",
+    "deploy/engine.sh",
+    "deploy/nginx/health",
+    "deploy/nginx/start",
+    "deploy/packages.sh",
+    "deploy/quadlet/install",
+    "lab/down",
+    "lab/up",
+];
+
+/// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but for units.
+const ROOTLESS: &str = "tests/rootless";
+
+pub(super) fn fmt(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    passed(&mut context.cargo("fmt --all --check"))
+}
+
+pub(super) fn clippy(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    passed(&mut context.cargo("clippy --workspace --all-targets --locked -- -D warnings"))
+}
+
+pub(super) fn doc(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut doc = context.cargo("doc --workspace --no-deps --locked");
+    passed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// All tests but the scenarios, and those that need an engine.
+pub(super) fn unit(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut test = context.cargo("test --workspace --locked");
+    require_privileges(&mut test)?;
+    passed(
+        test.env("RUST_TEST_THREADS", TESTS_AT_ONCE)
+            .env_remove("FEDICENSUS_TEST_ENGINE"),
+    )
+}
+
+pub(super) fn deny(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    deny::check(context.root)
+}
+
+pub(super) fn fuzz(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    fuzz::run(context.root, &fuzz::Plan::whole())
+}
+
+pub(super) fn axe(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    browser::fetch_axe(context.root)
+}
+
+pub(super) fn rootless(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    rootless::run(context.root, &rootless::Plan::in_ci())?;
+    Ok(Outcome::Passed)
+}
+
+pub(super) fn scripts(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut shellcheck = Command::new("shellcheck");
+    passed(
+        shellcheck
+            .args(["--shell=bash", "-x"])
+            .args(SCRIPTS)
+            .args(scripts_below(&context.root.join(ROOTLESS))?)
+            .current_dir(context.root),
+    )
+}
+
+/// Shell scripts below a folder that holds scripts, documents and units.
+fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_none_or(|extension| extension == "sh") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        bail!("no script below {}", folder.display());
+    }
+    Ok(found)
+}
+
+/// Lets no test be skipped that root alone can run, if this is root; returns whether it is.
+pub(super) fn require_privileges(test: &mut Command) -> anyhow::Result<bool> {
+    let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
+    if is_root {
+        test.env("FEDICENSUS_PRIVILEGES", "required");
+    }
+    Ok(is_root)
+}
+
+pub(super) fn passed(command: &mut Command) -> anyhow::Result<Outcome> {
+    passes(command)?;
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,418 @@
+//! Runs steps: each as a process of its own, whose output goes to the terminal and to a file, in order or beside the others.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::tiers::Tier;
+use crate::engine::Engine;
+use crate::step::{Outcome, say};
+
+/// How often the output of a step is copied to the terminal.
+const COPY_EVERY: Duration = Duration::from_millis(200);
+
+/// A step of its own process ends with this line if it could not look at everything.
+const PARTLY: &str = "in part: ";
+
+/// What `main` writes before an error.
+const ERROR: &str = "xtask: ";
+
+/// A step of CI.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// What it is, for people.
+    pub(crate) about: &'static str,
+    /// The least tier that has it.
+    pub(crate) tier: Tier,
+    /// Whether it needs a container engine.
+    pub(crate) engine: bool,
+    /// Whether it runs beside the steps that follow, up to one that comes after it.
+    pub(crate) beside: bool,
+    /// Steps that must have passed.
+    pub(crate) needs: &'static [&'static str],
+    /// Steps that must have ended, besides those that it needs.
+    pub(crate) after: &'static [&'static str],
+    pub(crate) run: fn(&Context<'_>) -> anyhow::Result<Outcome>,
+}
+
+/// What a step is given.
+pub(crate) struct Context<'root> {
+    pub(crate) root: &'root Path,
+    pub(crate) tier: Tier,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum End {
+    Passed,
+    Partly(String),
+    Failed(String),
+    /// A step that it needs did not pass.
+    NotRun(&'static str),
+}
+
+/// A step that has ended.
+struct Ended {
+    name: &'static str,
+    took: Duration,
+    end: End,
+}
+
+/// A step that runs.
+struct Running {
+    name: &'static str,
+    began: Instant,
+    child: Child,
+    log: PathBuf,
+}
+
+/// Runs steps, and knows how they ended.
+pub(crate) struct Course<'root> {
+    context: Context<'root>,
+    /// Holds a file for each step.
+    logs: PathBuf,
+    beside: Vec<Running>,
+    ended: Vec<Ended>,
+}
+
+impl Step {
+    pub(crate) const fn quick(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Context<'_>) -> anyhow::Result<Outcome>,
+    ) -> Self {
+        Self {
+            name,
+            about,
+            tier: Tier::Quick,
+            engine: false,
+            beside: false,
+            needs: &[],
+            after: &[],
+            run,
+        }
+    }
+
+    pub(crate) const fn full(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Context<'_>) -> anyhow::Result<Outcome>,
+    ) -> Self {
+        Self {
+            tier: Tier::Full,
+            ..Self::quick(name, about, run)
+        }
+    }
+
+    pub(crate) const fn with_engine(self) -> Self {
+        Self {
+            engine: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn beside(self) -> Self {
+        Self {
+            beside: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn needs(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    pub(crate) const fn after(self, after: &'static [&'static str]) -> Self {
+        Self { after, ..self }
+    }
+
+    /// Runs it in this process, and reports to the process that started this one.
+    ///
+    /// # Errors
+    /// What the step failed with.
+    pub(crate) fn run_here(&self, context: &Context<'_>) -> anyhow::Result<()> {
+        match (self.run)(context)? {
+            Outcome::Passed => Ok(()),
+            Outcome::Partly(missing) => say(&format!("{PARTLY}{missing}")),
+        }
+    }
+}
+
+impl Context<'_> {
+    pub(crate) fn is_full(&self) -> bool {
+        self.tier == Tier::Full
+    }
+
+    pub(crate) fn engine(&self) -> anyhow::Result<Engine> {
+        Engine::find()
+    }
+
+    /// Cargo, the one that runs us.
+    pub(crate) fn cargo(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.root);
+        command
+    }
+}
+
+impl<'root> Course<'root> {
+    pub(crate) fn new(context: Context<'root>, logs: PathBuf) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
+        Ok(Self {
+            context,
+            logs,
+            beside: Vec::new(),
+            ended: Vec::new(),
+        })
+    }
+
+    /// Begins a step once those are at their end that it comes after, and waits for it unless it runs beside others.
+    pub(crate) fn step(&mut self, step: &'static Step) -> anyhow::Result<()> {
+        for name in step.needs.iter().chain(step.after) {
+            self.wait_for(name)?;
+        }
+        if let Some(failed) = step.needs.iter().find(|name| self.did_not_pass(name)) {
+            say(&format!("==> {}: not run, {failed} failed", step.name))?;
+            self.ended.push(Ended {
+                name: step.name,
+                took: Duration::ZERO,
+                end: End::NotRun(failed),
+            });
+            return Ok(());
+        }
+        let running = self.start(step)?;
+        if step.beside {
+            say(&format!("==> {} runs beside the others", step.name))?;
+            self.beside.push(running);
+            return Ok(());
+        }
+        say(&format!("==> {}", step.name))?;
+        self.end(running)
+    }
+
+    /// Runs work of this process as a step.
+    pub(crate) fn record(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        say(&format!("==> {name}"))?;
+        let began = Instant::now();
+        let end = match work() {
+            Ok(()) => End::Passed,
+            Err(error) => End::Failed(format!("{error:#}")),
+        };
+        self.push(name, began, end)
+    }
+
+    /// Waits for all that run.
+    pub(crate) fn wait(&mut self) -> anyhow::Result<()> {
+        while let Some(running) = self.beside.pop() {
+            self.end(running)?;
+        }
+        Ok(())
+    }
+
+    /// Prints every step's time, the whole, and the steps that failed.
+    ///
+    /// # Errors
+    /// When a step did not pass; names all of them.
+    pub(crate) fn conclude(&self, began: Instant) -> anyhow::Result<()> {
+        say("")?;
+        for one in &self.ended {
+            let took = one.took.as_secs_f64();
+            say(&format!("{took:>8.1} s  {}: {}", one.name, one.end.word()))?;
+        }
+        say(&format!("{:>8.1} s  in all", began.elapsed().as_secs_f64()))?;
+        let failed: Vec<_> = self
+            .ended
+            .iter()
+            .filter(|one| one.end.is_failure())
+            .map(|one| one.name)
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let logs = self.logs.display();
+        bail!("failed: {}; their output is in {logs}", failed.join(", "))
+    }
+
+    fn start(&self, step: &Step) -> anyhow::Result<Running> {
+        let log = self.logs.join(format!("{}.log", step.name));
+        let file = File::create(&log).with_context(|| log.display().to_string())?;
+        // Not by its path: a step that compiles may put another program there.
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["ci", "--only", step.name]);
+        if self.context.is_full() {
+            command.arg("--full");
+        }
+        let child = command
+            .env("CARGO_INCREMENTAL", "0")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .with_context(|| format!("{} can't be started", step.name))?;
+        Ok(Running {
+            name: step.name,
+            began: Instant::now(),
+            child,
+            log,
+        })
+    }
+
+    fn wait_for(&mut self, name: &str) -> anyhow::Result<()> {
+        if let Some(place) = self.beside.iter().position(|one| one.name == name) {
+            let running = self.beside.remove(place);
+            say(&format!("==> {name}, which ran beside the others"))?;
+            self.end(running)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, mut running: Running) -> anyhow::Result<()> {
+        let status = follow(&mut running)?;
+        let text = std::fs::read(&running.log)?;
+        let end = End::of(status.success(), &String::from_utf8_lossy(&text));
+        self.push(running.name, running.began, end)
+    }
+
+    fn push(&mut self, name: &'static str, began: Instant, end: End) -> anyhow::Result<()> {
+        let took = began.elapsed();
+        let seconds = took.as_secs_f64();
+        say(&format!("<== {name}: {} ({seconds:.1} s)", end.word()))?;
+        self.ended.push(Ended { name, took, end });
+        Ok(())
+    }
+
+    fn did_not_pass(&self, name: &str) -> bool {
+        self.ended
+            .iter()
+            .any(|one| one.name == name && one.end.is_failure())
+    }
+}
+
+/// A step that was cut off would leave its work half done and its programs behind.
+impl Drop for Course<'_> {
+    fn drop(&mut self) {
+        for running in &mut self.beside {
+            let _reaped = running.child.wait();
+        }
+    }
+}
+
+impl End {
+    fn of(is_success: bool, log: &str) -> Self {
+        let last = log.lines().next_back().unwrap_or_default();
+        match (is_success, last.strip_prefix(PARTLY)) {
+            (true, None) => Self::Passed,
+            (true, Some(missing)) => Self::Partly(missing.to_owned()),
+            (false, _) => {
+                let reason = log.lines().rev().find_map(|line| line.strip_prefix(ERROR));
+                Self::Failed(reason.unwrap_or("see its output").to_owned())
+            }
+        }
+    }
+
+    fn word(&self) -> String {
+        match self {
+            Self::Passed => "ok".to_owned(),
+            Self::Partly(missing) => format!("ok, BUT {missing}"),
+            Self::Failed(reason) => format!("FAILED: {reason}"),
+            Self::NotRun(needed) => format!("NOT RUN, {needed} did not pass"),
+        }
+    }
+
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::NotRun(_))
+    }
+}
+
+/// Copies what a step writes to the terminal until it has ended. From the file and not from a pipe, which a program that outlives the step would
+/// keep open.
+fn follow(running: &mut Running) -> anyhow::Result<ExitStatus> {
+    let mut log = File::open(&running.log)?;
+    loop {
+        // Asked first, so that nothing is missed that was written before the end.
+        let ended = running.child.try_wait()?;
+        let mut terminal = io::stderr().lock();
+        io::copy(&mut log, &mut terminal)?;
+        terminal.flush()?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        drop(terminal);
+        thread::sleep(COPY_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(folder: &Path, script: &str) -> Running {
+        let log = folder.join("x.log");
+        let file = File::create(&log).unwrap();
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        Running {
+            name: "x",
+            began: Instant::now(),
+            child,
+            log,
+        }
+    }
+
+    #[test]
+    fn a_step_that_failed_is_named_with_its_reason_and_what_needs_it_is_not_run() {
+        const NEEDY: &Step = &Step::quick("y", "", |_| Ok(Outcome::Passed)).needs(&["x"]);
+        let folder = std::env::temp_dir().join(format!("course-{}", std::process::id()));
+        let context = Context {
+            root: Path::new("."),
+            tier: Tier::Quick,
+        };
+        let mut course = Course::new(context, folder.clone()).unwrap();
+        let broken = "echo 'xtask: no disk' >&2; exit 1";
+        course.beside.push(running(&folder, broken));
+        course.step(NEEDY).unwrap();
+        course
+            .record("leftovers", || bail!("left behind: volume z"))
+            .unwrap();
+        course.record("good", || Ok(())).unwrap();
+        let words: Vec<_> = course.ended.iter().map(|one| one.end.word()).collect();
+        assert_eq!(
+            words,
+            [
+                "FAILED: no disk",
+                "NOT RUN, x did not pass",
+                "FAILED: left behind: volume z",
+                "ok"
+            ]
+        );
+        let error = course.conclude(Instant::now()).unwrap_err().to_string();
+        assert!(error.starts_with("failed: x, y, leftovers;"), "{error}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_is_the_last_line() {
+        let log = "a\nin part: no engine\n";
+        assert_eq!(End::of(true, log), End::Partly("no engine".to_owned()));
+        assert_eq!(End::of(true, "in part: x\nb"), End::Passed);
+        assert_eq!(
+            End::of(false, "a"),
+            End::Failed("see its output".to_owned())
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The scenarios: over plain processes, over containers, and with programs of others; and the tables that they write.
+
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use super::IMAGE_TAG;
+use super::programs::{passed, require_privileges};
+use super::step::Context;
+use super::tiers::{
+    KILLS_OVER_CONTAINERS, KILLS_OVER_PROCESSES, PROCESSES_SUFFICE, READERS,
+    SAMPLE_OVER_CONTAINERS, SCENARIOS_AT_ONCE, TABLES,
+};
+use crate::confinement as found;
+use crate::step::{Outcome, passes, say, target_folder};
+
+/// Of the whole workspace: a package by itself has other features, and half the workspace would be compiled again.
+const SCENARIOS: &str = "test --workspace --locked --test scenarios";
+
+/// Tests of the packages that hold the programs which scenarios start: cargo builds a package's programs for its integration tests.
+const PROGRAMS: &str = "--no-run --test program --test check --test binary";
+
+pub(super) fn over_processes(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut test = scenarios(context)?;
+    let is_root = require_privileges(&mut test)?;
+    if context.is_full() {
+        skip(&mut test, &READERS);
+    } else {
+        test.env("FEDICENSUS_CRASH_KILLS", KILLS_OVER_PROCESSES);
+    }
+    passes(test.env("RUST_TEST_THREADS", SCENARIOS_AT_ONCE))?;
+    Ok(if is_root {
+        Outcome::Passed
+    } else {
+        let what = "scenarios with namespaces, firewalls and full disks need root and were skipped";
+        Outcome::Partly(what.to_owned())
+    })
+}
+
+/// Nothing is skipped: the programs must be there.
+pub(super) fn readers(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut test = scenarios(context)?;
+    passed(test.args(READERS).env("FEDICENSUS_E2E", "required"))
+}
+
+pub(super) fn over_containers(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let socket = context.engine()?.socket;
+    let mut launcher = context.cargo("test --workspace --locked --test engine");
+    passes(launcher.env("FEDICENSUS_TEST_ENGINE", &socket))?;
+    let mut test = scenarios(context)?;
+    if context.is_full() {
+        skip(&mut test, &PROCESSES_SUFFICE);
+    } else {
+        test.args(SAMPLE_OVER_CONTAINERS)
+            .env("FEDICENSUS_CRASH_KILLS", KILLS_OVER_CONTAINERS);
+    }
+    passed(
+        test.env("FEDICENSUS_E2E", "required")
+            .env("FEDICENSUS_LAB_ENGINE", &socket)
+            .env(
+                "FEDICENSUS_LAB_CHECKER",
+                format!("localhost/fedicensus-checker:{IMAGE_TAG}"),
+            ),
+    )
+}
+
+pub(super) fn confinement(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let machine = context.is_full();
+    found::run(context.root, found::Use::Compare { machine })
+}
+
+/// Shows what the tests measured and tried, table by table: figures that nobody reads are not worth their making.
+pub(super) fn tables(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let folder = target_folder(context.root).join("tables");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            files.push(path);
+        }
+    }
+    for wanted in TABLES {
+        if !folder.join(wanted).exists() {
+            bail!("no {wanted}: the tests that write it were skipped, or lost it");
+        }
+    }
+    files.sort();
+    for path in files {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        say(&format!("{}\n{text}", path.display()))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The scenarios' program, with the programs that they start built, and without what an environment may say of how they run. Arguments are the
+/// program's own.
+fn scenarios(context: &Context<'_>) -> anyhow::Result<Command> {
+    passes(&mut context.cargo(&format!("{SCENARIOS} {PROGRAMS}")))?;
+    let mut test = context.cargo(&format!("{SCENARIOS} --"));
+    test.env_remove("FEDICENSUS_E2E")
+        .env_remove("FEDICENSUS_LAB_ENGINE")
+        .env_remove("FEDICENSUS_LAB_CHECKER")
+        .env_remove("FEDICENSUS_CRASH_KILLS");
+    Ok(test)
+}
+
+fn skip(test: &mut Command, filters: &[&str]) {
+    for filter in filters {
+        test.args(["--skip", filter]);
+    }
+}

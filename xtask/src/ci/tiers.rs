@@ -1,0 +1,221 @@
+//! What CI consists of, as data: its steps in their order, and what the quick tier runs of the longest ones.
+
+use super::step::Step;
+use super::{images, lab, programs, stories};
+
+/// How much of CI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    /// What has to pass before a change is taken: everything that a change can break, of the longest steps a sample.
+    Quick,
+    /// That and all the rest.
+    Full,
+}
+
+/// All steps, in the order in which they begin.
+pub(crate) const STEPS: &[Step] = &[
+    Step::quick("bases", "base images, made if no registry answers", images::bases)
+        .with_engine()
+        .beside(),
+    Step::quick("fmt", "rustfmt", programs::fmt),
+    Step::quick("scripts", "shellcheck", programs::scripts),
+    Step::quick("clippy", "clippy, warnings as errors", programs::clippy),
+    Step::quick(
+        "unit",
+        "unit, property and integration tests, the tree's rules, every fuzz seed",
+        programs::unit,
+    ),
+    Step::full("doc", "rustdoc, warnings as errors", programs::doc),
+    Step::full("deny", "licences, sources, bans and advisories", programs::deny),
+    Step::full("fuzz", "every fuzz target, some seconds each", programs::fuzz),
+    Step::full("axe", "the accessibility checker, downloaded", programs::axe),
+    Step::full(
+        "readers",
+        "Prometheus' rules, a browser, nginx, jq, Python: programs of others read what we publish",
+        stories::readers,
+    )
+    .needs(&["axe"]),
+    Step::quick(
+        "scenarios",
+        "scenarios over plain processes; --full: with 200 kills",
+        stories::over_processes,
+    )
+    .beside(),
+    Step::quick("images", "the images, and their sizes", images::build)
+        .with_engine()
+        .needs(&["bases"]),
+    Step::quick(
+        "containers",
+        "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
+        stories::over_containers,
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios"]),
+    Step::full(
+        "rootless",
+        "the census on rootless Podman, in a virtual machine",
+        programs::rootless,
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios"]),
+    Step::quick(
+        "confinement",
+        "what adversaries found, compared with docs/confinement.md; --full: on Podman too",
+        stories::confinement,
+    )
+    .with_engine()
+    .needs(&["containers"])
+    .after(&["rootless"]),
+    Step::quick(
+        "lab",
+        "lab/up with a sample of personas; --full: all of them, the intake, a browser",
+        lab::run,
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios"]),
+    Step::full("tables", "what the tests measured, shown", stories::tables)
+        .with_engine()
+        .needs(&["containers"])
+        .after(&["scenarios"]),
+];
+
+/// Scenarios whose subject is what programs of others make of our files; each needs some of these programs.
+pub(crate) const READERS: [&str; 4] = ["published::files::", "metrics::", "published::site::", "published::visitors::"];
+
+/// What the quick tier runs over containers. Personas are checked in containers by the step `lab`.
+pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
+    "confinement::adversary::confinement",
+    "confinement::containers::",
+    "failures::crashes::no_kill_at_any_moment",
+    "failures::kills::",
+];
+
+/// What containers don't matter to, or what needs a short week that an engine has no time for: the full tier leaves it out over containers.
+pub(crate) const PROCESSES_SUFFICE: [&str; 14] = [
+    "published::files::",
+    "confinement::firewall::",
+    "failures::outages::hostile::",
+    "failures::outages::names::",
+    "failures::outages::network::",
+    "failures::outages::tls::",
+    "failures::own_outages::clock::",
+    "failures::own_outages::disk::",
+    "failures::own_outages::engine::",
+    "time::pace::",
+    "personas::",
+    "published::site::",
+    "time::seven_days::",
+    "published::visitors::",
+];
+
+/// Kills at random in the quick tier, over processes and over containers. Every thirteenth takes the launcher with it.
+pub(crate) const KILLS_OVER_PROCESSES: &str = "40";
+pub(crate) const KILLS_OVER_CONTAINERS: &str = "26";
+
+/// Personas of the lab in the quick tier, drawn from the commit.
+pub(crate) const PERSONAS: usize = 40;
+
+/// Generated instances beside a sample of personas.
+pub(crate) const CROWD: &str = "10";
+
+/// Scenarios over processes wait most of the time: for a pace, a timeout, the end of an outage.
+pub(crate) const SCENARIOS_AT_ONCE: &str = "12";
+
+/// Unit tests wait less.
+pub(crate) const TESTS_AT_ONCE: &str = "6";
+
+/// Tables that the full tier's tests must have written: a skipped test writes none.
+pub(crate) const TABLES: [&str; 4] = ["adversary.md", "faults.md", "firewall.md", "fuzz.md"];
+
+/// Free bytes below which CI does not begin: the build takes some 6 GB, the images' build stage 3 GB.
+pub(crate) const FREE_BYTES_MIN: u64 = 15_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    #[test]
+    fn a_step_comes_after_those_that_it_needs() {
+        let mut before = BTreeSet::new();
+        for step in STEPS {
+            for needed in step.needs {
+                assert!(before.contains(needed), "{} needs {needed}", step.name);
+            }
+            assert!(before.insert(step.name), "{} is there twice", step.name);
+        }
+    }
+
+    #[test]
+    fn a_quick_step_needs_no_full_one_and_without_an_engine_none_with_one() {
+        for step in STEPS {
+            let needed = STEPS
+                .iter()
+                .filter(|other| step.needs.contains(&other.name));
+            for other in needed {
+                assert!(
+                    other.tier <= step.tier,
+                    "{} needs {}",
+                    step.name,
+                    other.name
+                );
+                assert!(
+                    step.engine || !other.engine,
+                    "{} needs {}",
+                    step.name,
+                    other.name
+                );
+            }
+        }
+    }
+
+    /// A filter of a scenario that was renamed would quietly run or skip nothing.
+    #[test]
+    fn every_filter_finds_a_scenario() {
+        let folder = crate::root().unwrap().join("tests/scenarios");
+        let names = scenarios(&folder);
+        assert!(names.len() > 50, "{names:?}");
+        let filters = READERS
+            .iter()
+            .chain(&SAMPLE_OVER_CONTAINERS)
+            .chain(&PROCESSES_SUFFICE);
+        for filter in filters {
+            let found = names.iter().any(|name| name.contains(filter));
+            assert!(found, "no scenario has `{filter}` in its name");
+        }
+    }
+
+    /// Functions below the folder by their full names.
+    fn scenarios(folder: &Path) -> Vec<String> {
+        let mut names = Vec::new();
+        for file in files(folder) {
+            let module = file.strip_prefix(folder).unwrap().with_extension("");
+            let module = module.to_string_lossy().replace('/', "::");
+            let text = std::fs::read_to_string(&file).unwrap();
+            let functions = text.lines().filter_map(|line| {
+                let line = line.strip_prefix("async ").unwrap_or(line);
+                line.strip_prefix("fn ")?.split('(').next()
+            });
+            names.extend(functions.map(|function| format!("{module}::{function}")));
+        }
+        names
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(files(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+        found
+    }
+}
