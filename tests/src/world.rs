@@ -589,7 +589,7 @@ pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let program = profile.join(name);
     if !program.exists() {
         bail!(
-            "{} is not built; run `cargo build --workspace` or `cargo test --workspace`",
+            "{} is not built; run `cargo test --workspace --no-run`",
             program.display()
         );
     }
