@@ -83,7 +83,12 @@ pub(crate) const STEPS: &[Step] = &[
 ];
 
 /// Scenarios whose subject is what programs of others make of our files; each needs some of these programs.
-pub(crate) const READERS: [&str; 4] = ["published::files::", "metrics::", "published::site::", "published::visitors::"];
+pub(crate) const READERS: [&str; 4] = [
+    "published::files::",
+    "metrics::",
+    "published::site::",
+    "published::visitors::",
+];
 
 /// What the quick tier runs over containers. Personas are checked in containers by the step `lab`.
 pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
