@@ -128,7 +128,7 @@ fn half_a_million_answers_of_one_prefix_take_little_memory() {
     }
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--nocapture", "--exact"])
-        .arg("shards::tests::half_a_million_answers_of_one_prefix_take_little_memory")
+        .arg("answers::shards::tests::half_a_million_answers_of_one_prefix_take_little_memory")
         .env(CHILD, "1")
         .output()
         .unwrap();
