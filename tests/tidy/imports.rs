@@ -46,8 +46,13 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
     (
+        "files",
+        &[],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
+    (
         "store",
-        &["protocol", "census", "admission"],
+        &["protocol", "census", "admission", "files"],
         &["bollard", "reqwest", "axum"],
     ),
     // Reads another program's database, and none of ours.
@@ -58,12 +63,12 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "dump",
-        &["protocol", "census", "store"],
+        &["protocol", "census", "files", "store"],
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
         "site",
-        &["protocol", "census", "dump"],
+        &["protocol", "census", "dump", "files"],
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
@@ -94,6 +99,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "admission",
             "store",
             "dump",
+            "files",
             "gateway",
             "import-minoru",
             "intake",
@@ -111,7 +117,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol", "admission", "gateway", "local-socket", "token"],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver", "rand"],
     ),
-    ("lab", &["protocol"], &["bollard", "rusqlite", "reqwest"]),
+    (
+        "lab",
+        &["files", "protocol"],
+        &["bollard", "rusqlite", "reqwest"],
+    ),
     // Measures the whole path against the engine's bare API, the store against plain SQL, and
     // publishing.
     (

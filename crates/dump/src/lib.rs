@@ -9,7 +9,6 @@
 pub mod cancel;
 pub mod changes;
 mod compress;
-mod disk;
 pub mod error;
 pub mod feed;
 pub mod instance;

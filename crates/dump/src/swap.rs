@@ -5,18 +5,16 @@
 //! others, and all others before the index. What a crash leaves beside them is hidden, and cleared at start.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::disk::Disk;
+use files::{ClearError, Disk, Waiting};
+
 use crate::error::DumpError;
+use crate::set::formats::table::TableDisk;
 
 /// How a file's name ends until it is published.
 pub(crate) const UNPUBLISHED: &str = ".new";
-
-/// Names that are looked at when a folder is cleared: the public folder holds a handful.
-const FOLDER_NAMES_MAX: usize = 100_000;
 
 /// When a file is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,82 +34,46 @@ pub(crate) enum Turn {
     Index,
 }
 
-/// Files that wait beside their places. Dropped, it takes them away.
+/// Files that wait beside their places. Dropped, it removes them.
 #[derive(Debug)]
 pub(crate) struct Swap<D: Disk> {
-    disk: D,
     folder: PathBuf,
-    /// Chance, so that no swap ever meets another's files: process ids repeat from container to container.
-    suffix: String,
-    waiting: Vec<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    turn: Turn,
-    beside: PathBuf,
-    place: PathBuf,
+    waiting: Waiting<D, Turn>,
 }
 
 impl<D: Disk> Swap<D> {
     /// A swap in `folder`, without files.
     pub(crate) fn new(disk: D, folder: &Path) -> Self {
-        let suffix = format!("{:016x}{UNPUBLISHED}", RandomState::new().hash_one(folder));
         Self {
-            disk,
             folder: folder.to_owned(),
-            suffix,
-            waiting: Vec::new(),
+            waiting: Waiting::new(disk, UNPUBLISHED),
         }
     }
 
     /// Makes a folder in the folder, if it is not there.
     pub(crate) fn make_folder(&self, name: &str) -> Result<(), DumpError> {
         let path = self.folder.join(name);
-        self.disk
+        self.waiting
+            .disk()
             .make_folder(&path)
             .map_err(|source| DumpError::from_open(&self.folder, &path, "creating", source))
     }
 
     /// Makes the file that is to be at `place`, beside it.
     pub(crate) fn create(&mut self, place: &str, turn: Turn) -> Result<D::File, DumpError> {
-        let beside = self.beside(place);
-        let file = self.disk.create(&beside);
-        self.created(place, turn, file)
+        let made = self.waiting.create(&self.folder.join(place), turn);
+        self.created(place, made)
     }
 
-    /// The same for a table.
-    pub(crate) fn create_table(&mut self, place: &str, turn: Turn) -> Result<D::Table, DumpError> {
-        let beside = self.beside(place);
-        let table = self.disk.create_table(&beside);
-        self.created(place, turn, table)
-    }
-
-    fn created<T>(
-        &mut self,
-        place: &str,
-        turn: Turn,
-        made: std::io::Result<T>,
-    ) -> Result<T, DumpError> {
-        let beside = self.beside(place);
-        let failed = made.as_ref().err().map(std::io::Error::kind);
-        // Another's of the same name is no more than 64 bits of chance away; a table may have failed after its file was made.
-        if failed != Some(std::io::ErrorKind::AlreadyExists) {
-            self.waiting.push(Waiting {
-                turn,
-                beside: beside.clone(),
-                place: self.folder.join(place),
-            });
-        }
-        made.map_err(|source| DumpError::from_open(&self.folder, &beside, "creating", source))
+    fn created<T>(&self, place: &str, made: std::io::Result<T>) -> Result<T, DumpError> {
+        made.map_err(|source| {
+            DumpError::from_open(&self.folder, &self.beside(place), "creating", source)
+        })
     }
 
     /// Where a file of this swap lies until it is published.
     pub(crate) fn beside(&self, place: &str) -> PathBuf {
-        let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
-        self.folder
-            .join(folder)
-            .join(format!(".{name}.{}", self.suffix))
+        self.waiting.beside(&self.folder.join(place))
     }
 
     /// Makes a whole file beside its place and waits until it is on the disk.
@@ -124,14 +86,16 @@ impl<D: Disk> Swap<D> {
 
     /// Opens a file that waits, and tells its length.
     pub(crate) fn open(&self, place: &str) -> Result<(D::Reader, u64), DumpError> {
-        self.disk
+        self.waiting
+            .disk()
             .open(&self.beside(place))
             .map_err(|source| self.failed(place, "reading back", source))
     }
 
     /// Waits until a file's content is on the disk.
     pub(crate) fn sync(&self, file: &D::File, place: &str) -> Result<(), DumpError> {
-        self.disk
+        self.waiting
+            .disk()
             .sync_file(file)
             .map_err(|source| self.failed(place, "syncing", source))
     }
@@ -148,33 +112,31 @@ impl<D: Disk> Swap<D> {
 
     /// Puts all files in their places, and waits until that is on the disk.
     pub(crate) fn publish(mut self) -> Result<(), DumpError> {
-        self.waiting.sort_by_key(|file| file.turn);
+        self.waiting.sort_by_key(|turn| *turn);
         let folders: BTreeSet<PathBuf> = self
             .waiting
-            .iter()
-            .filter_map(|file| file.place.parent().map(Path::to_owned))
+            .places()
+            .filter_map(|place| place.parent().map(Path::to_owned))
             .collect();
         let mut turn = Turn::Rows;
-        // From the front, so that what is left when a rename fails is taken away by Drop.
-        while let Some(file) = self.waiting.first() {
+        while let Some(next) = self.waiting.next_tag().copied() {
             // No power cut may leave the others new and the rows old, or the index new and any other one old.
-            if file.turn != turn && (turn == Turn::Rows || file.turn >= Turn::PackedIndex) {
+            if next != turn && (turn == Turn::Rows || next >= Turn::PackedIndex) {
                 self.sync_folders(&folders)?;
             }
-            turn = file.turn;
-            self.disk
-                .rename(&file.beside, &file.place)
-                .map_err(|source| {
-                    DumpError::from_io(&self.folder, &file.place, "renaming", source)
+            turn = next;
+            if let Some(put) = self.waiting.put_next() {
+                put.result.map_err(|source| {
+                    DumpError::from_io(&self.folder, &put.place, put.doing, source)
                 })?;
-            self.waiting.remove(0);
+            }
         }
         self.sync_folders(&folders)
     }
 
     fn sync_folders(&self, folders: &BTreeSet<PathBuf>) -> Result<(), DumpError> {
         for folder in folders {
-            self.disk.sync_folder(folder).map_err(|source| {
+            self.waiting.disk().sync_folder(folder).map_err(|source| {
                 DumpError::from_io(&self.folder, folder, "syncing the folder", source)
             })?;
         }
@@ -182,12 +144,12 @@ impl<D: Disk> Swap<D> {
     }
 }
 
-impl<D: Disk> Drop for Swap<D> {
-    fn drop(&mut self) {
-        for file in &self.waiting {
-            // What can't be removed now is hidden, and cleared at the next start.
-            self.disk.remove(&file.beside).ok();
-        }
+impl<D: TableDisk> Swap<D> {
+    /// Like [`Self::create`], for a table.
+    pub(crate) fn create_table(&mut self, place: &str, turn: Turn) -> Result<D::Table, DumpError> {
+        let make = |disk: &D, beside: &Path| disk.create_table(beside);
+        let made = self.waiting.create_by(&self.folder.join(place), turn, make);
+        self.created(place, made)
     }
 }
 
@@ -202,19 +164,12 @@ pub(crate) enum Whose<'n> {
 
 /// Removes what crashed swaps left in `folder`, and tells how many files that were.
 pub(crate) fn clear(disk: &impl Disk, folder: &Path, whose: Whose<'_>) -> Result<u32, DumpError> {
-    let found = disk
-        .list(folder, FOLDER_NAMES_MAX)
-        .map_err(|source| DumpError::from_open(folder, folder, "listing", source))?;
-    let mut cleared = 0;
-    for name in found {
-        if name.to_str().is_some_and(|name| is_stale(name, whose)) {
-            let path = folder.join(name);
-            disk.remove(&path)
-                .map_err(|source| DumpError::from_io(folder, &path, "removing", source))?;
-            cleared += 1;
+    files::clear(disk, folder, |name| is_stale(name, whose)).map_err(|error| match error {
+        ClearError::List(source) => DumpError::from_open(folder, folder, "listing", source),
+        ClearError::Remove { path, source } => {
+            DumpError::from_io(folder, &path, "removing", source)
         }
-    }
-    Ok(cleared)
+    })
 }
 
 fn is_stale(name: &str, whose: Whose<'_>) -> bool {
@@ -222,7 +177,7 @@ fn is_stale(name: &str, whose: Whose<'_>) -> bool {
         Whose::Of(places) => places
             .iter()
             .any(|place| name.starts_with(&format!(".{place}."))),
-        Whose::All => name.starts_with('.'),
+        Whose::All => true,
     };
     is_ours && name.ends_with(UNPUBLISHED)
 }

@@ -8,11 +8,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use files::Disk;
+
 use super::limits::{DAY_FILE_BYTES_MAX, DAYS_KEPT, FOLDER_NAMES_MAX};
 use super::line::{self, Change, Section, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::compress::{self, GZIP_END};
-use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::instance::Moment;
 

@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use files::SystemDisk;
+
 use super::day_files::first_day;
 use super::day_files::{self, Found, Scrub};
 use super::recent_names::RecentNames;
-use crate::disk::SystemDisk;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 

@@ -16,13 +16,13 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
+use files::{Disk, Mode, SystemDisk};
+
 use super::limits::{DAY_FILE_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::*;
-use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::feed::About;
 use crate::instance::{Instance, ListedState, Moment};
-use crate::set::formats::table::SystemTable;
 
 /// 2026-11-22T00:00:00Z
 const MIDNIGHT: i64 = 1_795_305_600;
@@ -76,16 +76,10 @@ impl MortalDisk {
 impl Disk for MortalDisk {
     type File = File;
     type Reader = File;
-    type Table = SystemTable;
 
     fn make_folder(&self, path: &Path) -> io::Result<()> {
         self.call()?;
         SystemDisk.make_folder(path)
-    }
-
-    fn create_table(&self, path: &Path) -> io::Result<SystemTable> {
-        self.call()?;
-        SystemDisk.create_table(path)
     }
 
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
@@ -93,9 +87,9 @@ impl Disk for MortalDisk {
         SystemDisk.open(path)
     }
 
-    fn create(&self, path: &Path) -> io::Result<File> {
+    fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
         self.call()?;
-        SystemDisk.create(path)
+        SystemDisk.create(path, mode)
     }
 
     fn sync_file(&self, _file: &File) -> io::Result<()> {
@@ -114,6 +108,11 @@ impl Disk for MortalDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.call()?;
         SystemDisk.remove(path)
+    }
+
+    fn remove_all(&self, path: &Path) -> io::Result<()> {
+        self.call()?;
+        SystemDisk.remove_all(path)
     }
 
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {

@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use files::{Disk, SystemDisk};
+
 use super::day_files::{self, End, Found, Newcomers, Scrub};
 use super::diff::{self, Diff, Standing};
 use super::limits::{CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::line::{Counts, Header, Section, Sha256Hex};
 use crate::compress::{self, GZIP_END};
-use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::{Instance, Moment};

@@ -13,7 +13,8 @@ use super::formats::Format;
 use super::formats::csv::Csv;
 use super::formats::ndjson::Ndjson;
 use super::formats::nodes::Nodes;
-use super::formats::table::Table;
+use super::formats::table::{Table, TableDisk};
+
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
 use super::places::{
@@ -24,7 +25,6 @@ use super::software::{Counter, SOFTWARE_PLACE};
 use crate::cancel::Cancel;
 use crate::changes::ChangesFile;
 use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
-use crate::disk::Disk;
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
 use crate::instance::{Instance, Moment};
@@ -69,7 +69,7 @@ const TEXTS: [(&str, &str, Packing, Turn, &dyn Format); 4] = [
 
 /// A set whose rows are written.
 #[derive(Debug)]
-pub(crate) struct Draft<D: Disk> {
+pub(crate) struct Draft<D: TableDisk> {
     swap: Swap<D>,
     made: Moment,
     rows_read: Moment,
@@ -80,7 +80,7 @@ pub(crate) struct Draft<D: Disk> {
     cancel: Cancel,
 }
 
-impl<D: Disk> Draft<D> {
+impl<D: TableDisk> Draft<D> {
     /// Writes the rows that `feed` hands to its argument. The folders are those of [`crate::write`].
     pub(crate) fn write<E: From<DumpError>>(
         disk: D,
@@ -330,12 +330,12 @@ impl<D: Disk> Draft<D> {
 
 /// A set that is complete and on the disk, beside its places.
 #[derive(Debug)]
-pub(crate) struct Sealed<D: Disk> {
+pub(crate) struct Sealed<D: TableDisk> {
     swap: Swap<D>,
     index: Vec<u8>,
 }
 
-impl<D: Disk> Sealed<D> {
+impl<D: TableDisk> Sealed<D> {
     pub(crate) fn index(&self) -> &[u8] {
         &self.index
     }
@@ -352,7 +352,11 @@ impl<D: Disk> Sealed<D> {
 }
 
 /// Writes what is gathered, and waits until the file is on the disk.
-fn end<D: Disk>(swap: &Swap<D>, place: &str, buffer: BufWriter<D::File>) -> Result<(), DumpError> {
+fn end<D: TableDisk>(
+    swap: &Swap<D>,
+    place: &str,
+    buffer: BufWriter<D::File>,
+) -> Result<(), DumpError> {
     let file = buffer
         .into_inner()
         .map_err(|error| swap.failed(place, "writing", error.into_error()))?;
@@ -360,7 +364,7 @@ fn end<D: Disk>(swap: &Swap<D>, place: &str, buffer: BufWriter<D::File>) -> Resu
 }
 
 /// All files of rows while they grow: a row goes to each of them, and nothing of it is kept but its name.
-struct RowWriter<D: Disk> {
+struct RowWriter<D: TableDisk> {
     texts: Vec<(&'static str, &'static dyn Format, BufWriter<D::File>)>,
     table: D::Table,
     rows: u64,
@@ -371,7 +375,7 @@ struct RowWriter<D: Disk> {
     is_broken: bool,
 }
 
-impl<D: Disk> RowWriter<D> {
+impl<D: TableDisk> RowWriter<D> {
     fn push(&mut self, swap: &Swap<D>, instance: &Instance) -> Result<(), DumpError> {
         if self.is_broken {
             return Err(DumpError::GivenUp);

@@ -10,13 +10,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use files::{Disk, SystemDisk};
+
 use super::draft;
 use super::places::{CHANGES_FOLDER, DATA_FOLDER, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER};
 use super::rows::Rows;
 use crate::cancel::Cancel;
 use crate::changes::WrittenChanges;
 use crate::compress::Packing;
-use crate::disk::{Disk, SystemDisk};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 use crate::swap::{self, Whose};

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use files::{Disk, Mode, SystemDisk};
 use store::{InstanceRow, InstancesFile, VersionCount};
 
 use crate::instance::Instance;
@@ -18,6 +19,23 @@ pub(crate) trait Table {
     /// Ends the file, waits until it is on the disk, and counts its rows: the versions of each software one after the other, sorted, what is unknown
     /// first.
     fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()>;
+}
+
+/// A disk on which tables can be made.
+pub(crate) trait TableDisk: Disk {
+    /// A file that rows are inserted into.
+    type Table: Table;
+
+    /// Makes a new file for a table. An existing file is an error.
+    fn create_table(&self, path: &Path) -> io::Result<Self::Table>;
+}
+
+impl TableDisk for SystemDisk {
+    type Table = SystemTable;
+
+    fn create_table(&self, path: &Path) -> io::Result<SystemTable> {
+        SystemTable::begin(self.create(path, Mode::Public)?, path)
+    }
 }
 
 /// The real one.

@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use files::{Disk, Mode};
 use store::VersionCount;
 
 use super::*;
@@ -157,13 +158,12 @@ impl ModelDisk {
 impl Disk for ModelDisk {
     type File = ModelFile;
     type Reader = ModelReader;
-    type Table = ModelTable;
 
     fn make_folder(&self, _path: &Path) -> io::Result<()> {
         self.call()
     }
 
-    fn create(&self, path: &Path) -> io::Result<ModelFile> {
+    fn create(&self, path: &Path, _mode: Mode) -> io::Result<ModelFile> {
         self.call()?;
         let content = {
             let mut model = self.model();
@@ -174,16 +174,6 @@ impl Disk for ModelDisk {
         Ok(ModelFile {
             disk: self.clone(),
             content,
-        })
-    }
-
-    fn create_table(&self, path: &Path) -> io::Result<ModelTable> {
-        let file = self.create(path)?;
-        // SQLite opens the file that was made.
-        self.call()?;
-        Ok(ModelTable {
-            file,
-            counts: BTreeMap::new(),
         })
     }
 
@@ -240,6 +230,10 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
+    fn remove_all(&self, path: &Path) -> io::Result<()> {
+        self.remove(path)
+    }
+
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
         self.call()?;
         let model = self.model();
@@ -251,6 +245,20 @@ impl Disk for ModelDisk {
             .take(names_max)
             .filter_map(|path| path.file_name().map(OsString::from))
             .collect())
+    }
+}
+
+impl TableDisk for ModelDisk {
+    type Table = ModelTable;
+
+    fn create_table(&self, path: &Path) -> io::Result<ModelTable> {
+        let file = self.create(path, Mode::Public)?;
+        // SQLite opens the file that was made.
+        self.call()?;
+        Ok(ModelTable {
+            file,
+            counts: BTreeMap::new(),
+        })
     }
 }
 

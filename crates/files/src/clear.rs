@@ -1,0 +1,49 @@
+//! Removing what a crash left beside published files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::Disk;
+
+/// Names that are read from one folder. A folder with more keeps some leftovers, which only take room.
+const NAMES_MAX: usize = 100_000;
+
+/// Why a folder is not clear.
+#[derive(Debug)]
+pub enum ClearError {
+    /// The folder could not be listed.
+    List(io::Error),
+    /// A leftover could not be removed.
+    Remove {
+        /// The leftover.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// Removes the files and folders of `folder` whose names are hidden and `is_stale`, and gives their number.
+///
+/// # Errors
+/// See [`ClearError`].
+pub fn clear(
+    disk: &impl Disk,
+    folder: &Path,
+    is_stale: impl Fn(&str) -> bool,
+) -> Result<u32, ClearError> {
+    let names = disk.list(folder, NAMES_MAX).map_err(ClearError::List)?;
+    let mut cleared = 0_u32;
+    for name in names {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with('.') && is_stale(name))
+        {
+            let path = folder.join(name);
+            if let Err(source) = disk.remove_all(&path) {
+                return Err(ClearError::Remove { path, source });
+            }
+            cleared = cleared.saturating_add(1);
+        }
+    }
+    Ok(cleared)
+}

@@ -1,0 +1,172 @@
+//! The few calls to the file system: a seam, so that tests can fail any of them or make it the last.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Folders that are published: everybody reads them, nginx among them as another user; nobody else writes.
+const FOLDER_MODE: u32 = 0o755;
+
+/// Who may read a file. Only its owner writes to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Everybody, whatever the umask.
+    Public,
+    /// Its owner alone: secrets.
+    Private,
+}
+
+impl Mode {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Public => 0o644,
+            Self::Private => 0o600,
+        }
+    }
+}
+
+/// A file system.
+pub trait Disk {
+    /// A file that is open for writing.
+    type File: Write + Send;
+
+    /// A file that is open for reading.
+    type Reader: Read + Send;
+
+    /// Makes a public folder in one that exists. An existing folder is no error.
+    ///
+    /// # Errors
+    /// The system's.
+    fn make_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes a new file. An existing one, or a symbolic link there, is an error.
+    ///
+    /// # Errors
+    /// The system's. The file may exist then, unless the kind is `AlreadyExists`.
+    fn create(&self, path: &Path, mode: Mode) -> io::Result<Self::File>;
+
+    /// Opens a file for reading, and gives its length.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open(&self, path: &Path) -> io::Result<(Self::Reader, u64)>;
+
+    /// Waits until the file's content is on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync_file(&self, file: &Self::File) -> io::Result<()>;
+
+    /// Replaces `to` by `from` atomically.
+    ///
+    /// # Errors
+    /// The system's.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Waits until the folder's names are on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a file, or a folder with everything in it. A symbolic link is removed, not followed.
+    ///
+    /// # Errors
+    /// The system's.
+    fn remove_all(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a folder, at most `names_max` of them.
+    ///
+    /// # Errors
+    /// The system's.
+    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>>;
+}
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemDisk;
+
+impl Disk for SystemDisk {
+    type File = File;
+    type Reader = File;
+
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
+            // The umask may have taken bits away.
+            Ok(()) => fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode.bits())
+            .open(path)?;
+        // The umask may have taken bits away.
+        file.set_permissions(Permissions::from_mode(mode.bits()))?;
+        Ok(file)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    }
+
+    fn sync_file(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        sync_folder(folder)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_all(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir_all(path),
+            removed => removed,
+        }
+    }
+
+    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
+        fs::read_dir(folder)?
+            .take(names_max)
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect()
+    }
+}
+
+/// Waits until the folder's names are on the disk.
+///
+/// # Errors
+/// The system's.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The folder that a file is in; `.` for a bare name.
+pub fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}

@@ -1,0 +1,73 @@
+//! One small file, replaced as a whole.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, Mode, SystemDisk, folder_of};
+
+/// A new file, synced, beside its place. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Written<D: Disk> {
+    disk: D,
+    beside: PathBuf,
+    place: PathBuf,
+    is_put: bool,
+}
+
+/// Replaces the file at `place`, or makes it.
+///
+/// Once it returns, a power cut leaves the new file. A crash before that leaves the old file or the new one, whole. Two writers of one place need a lock of
+/// their own: the name beside it is always `.NAME.new`.
+///
+/// # Errors
+/// The system's. The old file is still there, unless only syncing the folder failed.
+pub fn replace(place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<()> {
+    write(SystemDisk, place, mode, bytes)?.put()
+}
+
+/// The first half of [`replace`]: the file is on the disk, and not in its place.
+///
+/// # Errors
+/// The system's. Nothing is left beside the place then.
+pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<Written<D>> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(place.file_name().unwrap_or_default());
+    name.push(".new");
+    let beside = folder_of(place).join(name);
+    match disk.remove(&beside) {
+        // A crash left half a file. It is not written over: it may have another mode, or be a link.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let written = Written {
+        disk,
+        beside,
+        place: place.to_owned(),
+        is_put: false,
+    };
+    let mut file = written.disk.create(&written.beside, mode)?;
+    file.write_all(bytes)?;
+    written.disk.sync_file(&file)?;
+    Ok(written)
+}
+
+impl<D: Disk> Written<D> {
+    /// The second half of [`replace`]: renames the file into its place and syncs the folder.
+    ///
+    /// # Errors
+    /// The system's. The old file is still there, unless only syncing the folder failed.
+    pub fn put(mut self) -> io::Result<()> {
+        self.disk.rename(&self.beside, &self.place)?;
+        self.is_put = true;
+        self.disk.sync_folder(folder_of(&self.place))
+    }
+}
+
+impl<D: Disk> Drop for Written<D> {
+    fn drop(&mut self) {
+        if !self.is_put {
+            // What can't be removed is removed by the next writer.
+            self.disk.remove(&self.beside).ok();
+        }
+    }
+}

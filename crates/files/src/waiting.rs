@@ -1,0 +1,180 @@
+//! Many files that wait beside their places, and take them one after the other.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, Mode};
+
+/// Files that wait beside their places, each with a tag of the caller's. Dropped, it removes those that still wait.
+///
+/// Syncing is the caller's: one call for each file, or one for the whole file system.
+#[derive(Debug)]
+pub struct Waiting<D: Disk, T> {
+    disk: D,
+    suffix: String,
+    steps: VecDeque<Step<T>>,
+}
+
+#[derive(Debug)]
+struct Step<T> {
+    tag: T,
+    /// `None`: whatever is at `place` is removed.
+    beside: Option<PathBuf>,
+    place: PathBuf,
+}
+
+/// A file that took its place, or did not.
+#[derive(Debug)]
+pub struct Put<T> {
+    /// The caller's tag.
+    pub tag: T,
+    /// The place.
+    pub place: PathBuf,
+    /// What was done there: `renaming` or `removing`.
+    pub doing: &'static str,
+    /// The system's error. The file beside the place is removed then.
+    pub result: io::Result<()>,
+}
+
+impl<D: Disk, T> Waiting<D, T> {
+    /// No files yet. Until they take their places, their names are `.NAME.CHANCE` and `ending`.
+    pub fn new(disk: D, ending: &str) -> Self {
+        // By chance, so that no run meets another's files: process ids repeat from container to container.
+        let chance = RandomState::new().hash_one(ending);
+        Self {
+            disk,
+            suffix: format!("{chance:016x}{ending}"),
+            steps: VecDeque::new(),
+        }
+    }
+
+    /// The disk that the files are on.
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    /// Where the file for `place` waits.
+    pub fn beside(&self, place: &Path) -> PathBuf {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        place.with_file_name(format!(".{name}.{}", self.suffix))
+    }
+
+    /// Makes the public file for `place`, beside it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create(&mut self, place: &Path, tag: T) -> io::Result<D::File> {
+        self.create_by(place, tag, |disk, beside| disk.create(beside, Mode::Public))
+    }
+
+    /// Like [`Self::create`], for anything that `make` makes at the path it is given.
+    ///
+    /// # Errors
+    /// Those of `make`. Unless the kind is `AlreadyExists`, whatever `make` left is removed.
+    pub fn create_by<F>(
+        &mut self,
+        place: &Path,
+        tag: T,
+        make: impl FnOnce(&D, &Path) -> io::Result<F>,
+    ) -> io::Result<F> {
+        let beside = self.beside(place);
+        let made = make(&self.disk, &beside);
+        match &made {
+            Ok(_made) => self.steps.push_back(Step {
+                tag,
+                beside: Some(beside),
+                place: place.to_owned(),
+            }),
+            // Another's file of the same name, or one that already waits.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => {
+                // What can't be removed is hidden, and cleared at the next start.
+                self.disk.remove_all(&beside).ok();
+            }
+        }
+        made
+    }
+
+    /// Removes the file or folder at `place` when its turn comes. A missing one is no error.
+    pub fn retire(&mut self, place: PathBuf, tag: T) {
+        self.steps.push_back(Step {
+            tag,
+            beside: None,
+            place,
+        });
+    }
+
+    /// Steps that are left.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Drops the steps after the first `len`, and removes their files.
+    pub fn truncate(&mut self, len: usize) {
+        for step in self.steps.iter().skip(len) {
+            step.discard(&self.disk);
+        }
+        self.steps.truncate(len);
+    }
+
+    /// The places of all steps, in their order.
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        self.steps.iter().map(|step| step.place.as_path())
+    }
+
+    /// Sorts the steps by a key of their tags; equal ones keep their order.
+    pub fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
+        self.steps
+            .make_contiguous()
+            .sort_by_key(|step| key(&step.tag));
+    }
+
+    /// The tag of the next step.
+    pub fn next_tag(&self) -> Option<&T> {
+        self.steps.front().map(|step| &step.tag)
+    }
+
+    /// Takes the next step; `None` when none is left.
+    pub fn put_next(&mut self) -> Option<Put<T>> {
+        let step = self.steps.pop_front()?;
+        let (doing, result) = match &step.beside {
+            Some(beside) => ("renaming", self.disk.rename(beside, &step.place)),
+            None => ("removing", self.disk.remove_all(&step.place)),
+        };
+        let result = match (&step.beside, result) {
+            (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            (_, result) => result,
+        };
+        if result.is_err() {
+            step.discard(&self.disk);
+        }
+        Some(Put {
+            tag: step.tag,
+            place: step.place,
+            doing,
+            result,
+        })
+    }
+}
+
+impl<T> Step<T> {
+    fn discard(&self, disk: &impl Disk) {
+        if let Some(beside) = &self.beside {
+            // What can't be removed is hidden, and cleared at the next start.
+            disk.remove_all(beside).ok();
+        }
+    }
+}
+
+impl<D: Disk, T> Drop for Waiting<D, T> {
+    fn drop(&mut self) {
+        self.truncate(0);
+    }
+}
