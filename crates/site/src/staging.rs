@@ -3,13 +3,15 @@
 //! In: bytes for some thousand files of a few folders. Out: each replaced by rename, after all of them are on the disk. One call syncs the whole file
 //! system: one for each of some thousand files would take longer than making them. What a crash leaves beside them is hidden, and cleared at start.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dump::Cancel;
+use files::{ClearError, Disk as _, Mode, SystemDisk, Waiting};
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
@@ -18,8 +20,7 @@ use crate::error::{SiteError, Skipped};
 /// How a file's name ends until it is published. nginx shows nothing that ends in `.new` or begins with a dot.
 const UNPUBLISHED: &str = ".site.new";
 
-/// Published files and folders: everybody reads them, nginx among them as another user; nobody else writes.
-const FILE_MODE: u32 = 0o644;
+/// Published folders: everybody reads them, nginx among them as another user; nobody else writes.
 const FOLDER_MODE: u32 = 0o755;
 
 /// Bytes below which a file is not gzipped: it goes into one packet as it is.
@@ -42,14 +43,12 @@ pub(crate) fn gzip<W: Write>(to: W) -> Gzip<W> {
         .write(to, Compression::default())
 }
 
-/// Files that wait beside their places. Dropped, it takes them away.
+/// Files that wait beside their places. Dropped, it removes them.
 #[derive(Debug)]
 pub(crate) struct Staging {
     folder: PathBuf,
-    /// Chance, so that no run ever meets another's files.
-    suffix: String,
-    /// In the order in which they take their places.
-    waiting: Vec<Step>,
+    /// In the order in which they take their places. The tag is the path of a page that the rest can do without.
+    waiting: Waiting<SystemDisk, Option<String>>,
     /// Folders below the public one that files were made in.
     folders: Vec<PathBuf>,
     /// Pages that the rest is published without.
@@ -57,27 +56,12 @@ pub(crate) struct Staging {
     cancel: Cancel,
 }
 
-#[derive(Debug)]
-enum Step {
-    /// A file takes its place.
-    Rename { beside: PathBuf, place: PathBuf },
-    /// The same for a page that the rest can do without; its path below the public folder.
-    RenamePage {
-        beside: PathBuf,
-        place: PathBuf,
-        page: String,
-    },
-    /// A file that is no longer made leaves its place.
-    Remove { place: PathBuf },
-}
-
 impl Staging {
     /// Nothing waits in `folder` yet. No file is begun any more once `cancel` is called.
     pub(crate) fn new(folder: &Path, cancel: Cancel) -> Self {
         Self {
             folder: folder.to_owned(),
-            suffix: format!("{:016x}{UNPUBLISHED}", RandomState::new().hash_one(folder)),
-            waiting: Vec::new(),
+            waiting: Waiting::new(SystemDisk, UNPUBLISHED),
             folders: vec![folder.to_owned()],
             skipped: Vec::new(),
             cancel,
@@ -98,12 +82,10 @@ impl Staging {
     /// Makes a folder below the public one, if it is not there.
     pub(crate) fn make_folder(&mut self, name: &str) -> Result<(), SiteError> {
         let path = self.folder.join(name);
-        match fs::create_dir(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(SiteError::from_io(&path, "creating", error)),
-        }
-        // The umask may have taken bits away.
+        SystemDisk
+            .make_folder(&path)
+            .map_err(|error| SiteError::from_io(&path, "creating", error))?;
+        // A crash between making it and opening it up may have left it closed.
         fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))
             .map_err(|error| SiteError::from_io(&path, "opening up", error))?;
         self.folders.push(path);
@@ -112,11 +94,7 @@ impl Staging {
 
     /// Makes the file that is to be called `name`, a path below the public folder, beside its place.
     pub(crate) fn create(&mut self, name: &str) -> Result<File, SiteError> {
-        let place = self.folder.join(name);
-        let beside = beside(&place, &self.suffix);
-        let file = self.new_file(&beside)?;
-        self.waiting.push(Step::Rename { beside, place });
-        Ok(file)
+        self.create_as(name, None)
     }
 
     /// Makes the folder that is to be called `name`, a path below the public folder, beside its
@@ -124,49 +102,27 @@ impl Staging {
     /// [`Self::new_file`].
     pub(crate) fn create_folder(&mut self, name: &str) -> Result<PathBuf, SiteError> {
         let place = self.folder.join(name);
-        let beside = beside(&place, &self.suffix);
-        let failed = |error| SiteError::from_io(&beside, "creating", error);
-        fs::create_dir(&beside).map_err(failed)?;
-        self.waiting.push(Step::Rename {
-            beside: beside.clone(),
-            place,
-        });
-        fs::set_permissions(&beside, Permissions::from_mode(FOLDER_MODE)).map_err(failed)?;
+        let beside = self.waiting.beside(&place);
+        self.waiting
+            .create_by(&place, None, |_disk, beside| {
+                fs::create_dir(beside)?;
+                fs::set_permissions(beside, Permissions::from_mode(FOLDER_MODE))
+            })
+            .map_err(|error| SiteError::from_io(&beside, "creating", error))?;
         Ok(beside)
     }
 
     /// Makes a file at this path, which is not published yet.
     pub(crate) fn new_file(&self, path: &Path) -> Result<File, SiteError> {
         self.check()?;
-        let failed = |error| SiteError::from_io(path, "creating", error);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(path)
-            .map_err(failed)?;
-        file.set_permissions(Permissions::from_mode(FILE_MODE))
-            .map_err(failed)?;
-        Ok(file)
+        SystemDisk
+            .create(path, Mode::Public)
+            .map_err(|error| SiteError::from_io(path, "creating", error))
     }
 
     /// Writes a whole file and, unless it is short, the same gzipped, which comes first: whoever was told of the new one gets no older one gzipped.
     pub(crate) fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
-        let zipped_name = format!("{name}.gz");
-        let failed = |error| SiteError::from_io(&self.folder.join(name), "writing", error);
-        if bytes.len() < GZIP_BYTES_MIN {
-            // A twin of a former, longer file would be served in its place.
-            let place = self.folder.join(&zipped_name);
-            self.waiting.push(Step::Remove { place });
-        } else {
-            let mut zipped = gzip(Vec::new());
-            let zipped = zipped
-                .write_all(bytes)
-                .and_then(|()| zipped.finish())
-                .map_err(failed)?;
-            self.create_with(&zipped_name, &zipped)?;
-        }
-        self.create_with(name, bytes)
+        self.write_as(name, bytes, None)
     }
 
     /// Like [`Self::write`], for a page that the rest can do without: if its name can't be used,
@@ -174,48 +130,71 @@ impl Staging {
     /// ever.
     pub(crate) fn write_page(&mut self, page: &str, bytes: &[u8]) -> Result<bool, SiteError> {
         let before = self.waiting.len();
-        let written = self.write(page, bytes);
-        let steps = self.waiting.split_off(before);
-        match written {
+        match self.write_as(page, bytes, Some(page)) {
             Err(why) if why.is_about_the_name() => {
-                steps.iter().for_each(Step::drop_file);
+                self.waiting.truncate(before);
                 self.skipped.push(Skipped {
                     page: page.to_owned(),
                     why,
                 });
                 Ok(false)
             }
-            written => {
-                let steps = steps.into_iter().map(|step| step.of_page(page));
-                self.waiting.extend(steps);
-                written.map(|()| true)
-            }
+            written => written.map(|()| true),
         }
     }
 
-    fn create_with(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
-        self.create(name)?
+    fn write_as(&mut self, name: &str, bytes: &[u8], page: Option<&str>) -> Result<(), SiteError> {
+        let zipped_name = format!("{name}.gz");
+        let failed = |error| SiteError::from_io(&self.folder.join(name), "writing", error);
+        if bytes.len() < GZIP_BYTES_MIN {
+            // A twin of a former, longer file would be served in its place.
+            let place = self.folder.join(&zipped_name);
+            self.waiting.retire(place, None);
+        } else {
+            let mut zipped = gzip(Vec::new());
+            let zipped = zipped
+                .write_all(bytes)
+                .and_then(|()| zipped.finish())
+                .map_err(failed)?;
+            self.create_with(&zipped_name, &zipped, page)?;
+        }
+        self.create_with(name, bytes, page)
+    }
+
+    fn create_with(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        page: Option<&str>,
+    ) -> Result<(), SiteError> {
+        self.create_as(name, page)?
             .write_all(bytes)
             .map_err(|error| SiteError::from_io(&self.folder.join(name), "writing", error))
+    }
+
+    fn create_as(&mut self, name: &str, page: Option<&str>) -> Result<File, SiteError> {
+        self.check()?;
+        let place = self.folder.join(name);
+        self.waiting
+            .create(&place, page.map(str::to_owned))
+            .map_err(|error| SiteError::from_io(&self.waiting.beside(&place), "creating", error))
     }
 
     /// Removes all files and folders of `folder` that are not made again, after all others took
     /// their places.
     pub(crate) fn retire_others(&mut self, folder: &str) -> Result<(), SiteError> {
         let folder = self.folder.join(folder);
-        let made: std::collections::BTreeSet<&Path> =
-            self.waiting.iter().map(Step::place).collect();
+        let made: BTreeSet<&Path> = self.waiting.places().collect();
         let mut retired = Vec::new();
         for name in names(&folder)? {
-            let place = folder.join(name);
-            let is_ours = place
-                .file_name()
-                .is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
-            if is_ours && !made.contains(place.as_path()) {
-                retired.push(Step::Remove { place });
+            let place = folder.join(&name);
+            if !name.as_encoded_bytes().starts_with(b".") && !made.contains(place.as_path()) {
+                retired.push(place);
             }
         }
-        self.waiting.extend(retired);
+        for place in retired {
+            self.waiting.retire(place, None);
+        }
         Ok(())
     }
 
@@ -230,125 +209,44 @@ impl Staging {
     /// Puts all files in their places, and waits until that is on the disk. Gives the pages that
     /// were skipped.
     pub(crate) fn publish(mut self) -> Result<Vec<Skipped>, SiteError> {
-        let mut steps = std::mem::take(&mut self.waiting).into_iter();
-        while let Some(step) = steps.next() {
-            if let Err(error) = step.take() {
-                if let Step::RenamePage { page, .. } = &step
-                    && error.is_about_the_name()
-                {
-                    step.drop_file();
-                    self.skipped.push(Skipped {
-                        page: page.clone(),
-                        why: error,
-                    });
-                    continue;
+        while let Some(put) = self.waiting.put_next() {
+            let Err(error) = put.result else {
+                continue;
+            };
+            let why = SiteError::from_io(&put.place, put.doing, error);
+            match put.tag {
+                Some(page) if why.is_about_the_name() => {
+                    self.skipped.push(Skipped { page, why });
                 }
-                // Taken away by Drop, with all that did not get its turn.
-                self.waiting.push(step);
-                self.waiting.extend(steps);
-                return Err(error);
+                Some(_) | None => return Err(why),
             }
         }
         for folder in &self.folders {
-            File::open(folder)
-                .and_then(|folder| folder.sync_all())
+            files::sync_folder(folder)
                 .map_err(|error| SiteError::from_io(folder, "syncing", error))?;
         }
-        Ok(std::mem::take(&mut self.skipped))
-    }
-}
-
-impl Step {
-    fn place(&self) -> &Path {
-        match self {
-            Self::Rename { place, .. }
-            | Self::RenamePage { place, .. }
-            | Self::Remove { place } => place,
-        }
-    }
-
-    fn of_page(self, page: &str) -> Self {
-        match self {
-            Self::Rename { beside, place } => Self::RenamePage {
-                beside,
-                place,
-                page: page.to_owned(),
-            },
-            other @ (Self::RenamePage { .. } | Self::Remove { .. }) => other,
-        }
-    }
-
-    /// Removes the file that did not take its place.
-    fn drop_file(&self) {
-        match self {
-            Self::Rename { beside, .. } | Self::RenamePage { beside, .. } => {
-                // What can't be removed now is hidden, and cleared at the next start.
-                remove(beside).ok();
-            }
-            Self::Remove { .. } => {}
-        }
-    }
-
-    fn take(&self) -> Result<(), SiteError> {
-        match self {
-            Self::Rename { beside, place } | Self::RenamePage { beside, place, .. } => {
-                fs::rename(beside, place)
-                    .map_err(|error| SiteError::from_io(place, "renaming", error))
-            }
-            Self::Remove { place } => match remove(place) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(SiteError::from_io(place, "removing", error))
-                }
-                Ok(()) | Err(_) => Ok(()),
-            },
-        }
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        self.waiting.iter().for_each(Step::drop_file);
+        Ok(self.skipped)
     }
 }
 
 /// Removes what a crash left beside the published files of `folder`, and gives how many files and
 /// folders that were. A folder that is not there holds none.
 pub(crate) fn clear(folder: &Path) -> Result<u32, SiteError> {
-    let mut cleared = 0_u32;
-    for name in names(folder)? {
-        let bytes = name.as_encoded_bytes();
-        if bytes.starts_with(b".") && bytes.ends_with(UNPUBLISHED.as_bytes()) {
-            let path = folder.join(&name);
-            remove(&path).map_err(|error| SiteError::from_io(&path, "removing", error))?;
-            cleared = cleared.saturating_add(1);
+    match files::clear(&SystemDisk, folder, |name| name.ends_with(UNPUBLISHED)) {
+        Err(ClearError::List(error)) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(ClearError::List(error)) => Err(SiteError::from_io(folder, "listing", error)),
+        Err(ClearError::Remove { path, source }) => {
+            Err(SiteError::from_io(&path, "removing", source))
         }
-    }
-    Ok(cleared)
-}
-
-/// Removes a file, or a folder with all that is in it.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir_all(path),
-        removed => removed,
+        Ok(cleared) => Ok(cleared),
     }
 }
 
-fn names(folder: &Path) -> Result<Vec<std::ffi::OsString>, SiteError> {
-    let failed = |error| SiteError::from_io(folder, "listing", error);
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed)?,
-    };
-    entries
-        .take(FOLDER_NAMES_MAX)
-        .map(|entry| entry.map(|entry| entry.file_name()).map_err(failed))
-        .collect()
-}
-
-fn beside(place: &Path, suffix: &str) -> PathBuf {
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    place.with_file_name(format!(".{name}.{suffix}"))
+fn names(folder: &Path) -> Result<Vec<OsString>, SiteError> {
+    match SystemDisk.list(folder, FOLDER_NAMES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| SiteError::from_io(folder, "listing", error)),
+    }
 }
 
 #[cfg(test)]
