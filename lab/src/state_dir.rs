@@ -1,9 +1,9 @@
 //! The state directory: what the lab tells the gateway, the checkers and the report.
 //!
-//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is written beside and renamed.
+//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is replaced as a whole.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -91,11 +91,7 @@ pub(crate) fn write(dir: &Path, ca_pem: &str, table: &Table, names: &str) -> io:
 }
 
 fn swap(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let beside = dir.join(format!(".{name}.new"));
-    let mut file = File::create(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, dir.join(name))
+    files::replace(&dir.join(name), files::Mode::Public, bytes)
 }
 
 /// The address of this machine that others in its network see: the first that is not of the loopback.

@@ -7,7 +7,7 @@
 //! needs no lock: files are replaced by renaming, and the history is good for the key before as well as for the one that follows.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -390,33 +390,11 @@ fn read(
     Ok(Some(content))
 }
 
-/// Writes a file beside its place and puts it there at once.
+/// Replaces a file of the folder. Whoever calls it holds the folder's lock.
 fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), KeyError> {
     let path = folder.join(name);
-    let beside = folder.join(format!(".{name}.new"));
-    let written = || -> io::Result<()> {
-        match fs::remove_file(&beside) {
-            // Of a crash: half a key.
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(MODE)
-            .open(&beside)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)?;
-        File::open(folder)?.sync_all()
-    };
-    written().map_err(|source| {
-        fs::remove_file(&beside).ok();
-        KeyError::Unwritable {
-            path: path.clone(),
-            source,
-        }
-    })
+    files::replace(&path, files::Mode::Private, content)
+        .map_err(|source| KeyError::Unwritable { path, source })
 }
 
 #[cfg(test)]

@@ -4,17 +4,18 @@
 //! whole list (its marks, its least number of rules: `admission::Suffixes`), and one of whose sections shrank by more than a tenth: names below a
 //! suffix that is gone would count as one owner's, and be held back or let in by the thousand.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use admission::{SuffixError, Suffixes};
+use files::{Mode, SystemDisk};
 use thiserror::Error;
 
 /// The file of the list that was read, in the data directory.
 pub const FILE_NAME: &str = "public_suffix_list.dat";
 
-/// How the file's name ends until it is in force.
+/// How the name of the former list ends until it is renamed.
 const UNPUBLISHED: &str = ".new";
 
 /// How the former list's name ends.
@@ -164,7 +165,6 @@ impl Accepted {
     /// # Errors
     /// When the disk fails; the former list is still at `path` then.
     pub fn put(&self, path: &Path) -> Result<(), SwapError> {
-        let beside = with_ending(path, UNPUBLISHED);
         let former = with_ending(path, FORMER);
         let failed = |what| {
             move |source| SwapError {
@@ -173,7 +173,8 @@ impl Accepted {
                 source,
             }
         };
-        write_whole(&beside, &self.text).map_err(failed("writing"))?;
+        let written = files::write(SystemDisk, path, Mode::Public, self.text.as_bytes())
+            .map_err(failed("writing"))?;
         if path.exists() {
             // A link and then a rename, so that there is a former list at any moment once there was one.
             let link = with_ending(&former, UNPUBLISHED);
@@ -181,13 +182,7 @@ impl Accepted {
             fs::hard_link(path, &link).map_err(failed("keeping the former one"))?;
             fs::rename(&link, &former).map_err(failed("keeping the former one"))?;
         }
-        fs::rename(&beside, path).map_err(failed("renaming"))?;
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))
-            .and_then(|folder| folder.sync_all())
-            .map_err(failed("syncing its folder"))
+        written.put().map_err(failed("putting it in place"))
     }
 }
 
@@ -195,12 +190,6 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
-}
-
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
@@ -302,7 +291,7 @@ mod tests {
         put(1001);
         assert_eq!((read(""), read(FORMER)), (Some(list(1001, 1)), None));
         // What a crash left behind is no hindrance.
-        fs::write(with_ending(&path, UNPUBLISHED), "half").unwrap();
+        fs::write(path.with_file_name(format!(".{FILE_NAME}.new")), "half").unwrap();
         fs::write(with_ending(&path, ".old.new"), "half").unwrap();
         put(1002);
         put(1003);
