@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use ::files::folder_of;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -36,7 +37,7 @@ impl Beside {
     pub(crate) fn new(place: &Path) -> Result<Self, CopyError> {
         // By chance, since process ids repeat from container to container.
         let chance = RandomState::new().hash_one(place);
-        let path = folder(place).join(format!("{BEGIN}{chance:016x}{END}"));
+        let path = folder_of(place).join(format!("{BEGIN}{chance:016x}{END}"));
         let make = || -> io::Result<File> {
             let file = OpenOptions::new()
                 .read(true)
@@ -80,7 +81,7 @@ impl Beside {
             pragma("page_size").unwrap_or(0),
         );
         CopyError::NoRoom {
-            folder: folder(&self.path).to_owned(),
+            folder: folder_of(&self.path).to_owned(),
             mebibytes: pages.saturating_mul(page_bytes) / (1024 * 1024) + 1,
         }
     }
@@ -148,7 +149,7 @@ pub(crate) fn clear(database: &Path) {
         if !(name.starts_with(BEGIN) && name.ends_with(END)) {
             continue;
         }
-        let path = folder(database).join(&name);
+        let path = folder_of(database).join(&name);
         // One that is locked is being made.
         let is_left = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
         if is_left && std::fs::remove_file(&path).is_ok() {
@@ -159,7 +160,7 @@ pub(crate) fn clear(database: &Path) {
 
 /// The names in the database's folder; none when it can't be read.
 pub(crate) fn names(database: &Path) -> Vec<String> {
-    std::fs::read_dir(folder(database))
+    std::fs::read_dir(folder_of(database))
         .into_iter()
         .flatten()
         .take(FOLDER_NAMES_MAX)
@@ -169,12 +170,5 @@ pub(crate) fn names(database: &Path) -> Vec<String> {
 
 /// Waits until the names in a file's folder are on the disk.
 pub(crate) fn sync_folder(place: &Path) -> io::Result<()> {
-    File::open(folder(place))?.sync_all()
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    }
+    ::files::sync_folder(folder_of(place))
 }
