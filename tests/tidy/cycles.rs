@@ -215,8 +215,8 @@ fn a_name_that_a_parent_hands_on_counts_for_the_file_that_defines_it() {
 }
 
 #[test]
-fn tests_comments_and_texts_import_nothing() {
-    let b = "/// See [`super::d`].\n#[cfg(test)] mod tests { use crate::d::D; }\n\
+fn tests_comments_scopes_and_texts_import_nothing() {
+    let b = "/// See [`super::d`].\npub(in crate::d) struct B;\n#[cfg(test)] mod tests { use crate::d::D; }\n\
              #[cfg(test)] use crate::d::{D, E}; const T: &str = \"crate::d::D\"; // crate::d::D";
     let found = of_crate(&[
         (

@@ -4,6 +4,7 @@
 //! but the steps that need it. The whole of it needs a container engine and a compose tool, and fails without them: what was not run must not look
 //! like what passed.
 
+mod extent;
 mod images;
 mod lab;
 mod programs;
@@ -20,11 +21,9 @@ use anyhow::{Context as _, bail};
 
 use crate::engine::{Belongings, Engine};
 use crate::step::{output, passes, say, target_folder};
+use extent::{FREE_BYTES_MIN, Tier};
 use step::{Context, Course, Step};
-use tiers::{FREE_BYTES_MIN, STEPS, Tier};
-
-/// Tag of the images that CI builds, so that it replaces none of a census on the same engine.
-const IMAGE_TAG: &str = "fedicensus-ci";
+use tiers::STEPS;
 
 /// The last step, of this process: what was there before the first one has to be known.
 const LEFTOVERS: &str = "leftovers";

@@ -148,6 +148,8 @@ impl Reader<'_> {
                 continue;
             }
             at += match token {
+                // The path in `pub(in crate::a)` names who may see it, and imports nothing.
+                TokenTree::Ident(word) if word == "pub" && is_restricted(&tokens[at..]) => 2,
                 TokenTree::Group(group) => {
                     let inner: Vec<_> = group.stream().into_iter().collect();
                     self.tokens(module, &inner, folder, false);
@@ -312,6 +314,14 @@ impl Reader<'_> {
                 child => self.modules[at].children.get(child).copied(),
             })
     }
+}
+
+/// Whether a `pub(in …)` begins here.
+fn is_restricted(tokens: &[TokenTree]) -> bool {
+    let Some(TokenTree::Group(group)) = tokens.get(1) else {
+        return false;
+    };
+    matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(word)) if word == "in")
 }
 
 fn is_punct(token: &TokenTree, wanted: char) -> bool {

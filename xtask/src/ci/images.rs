@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use super::IMAGE_TAG;
+use super::extent::IMAGE_TAG;
 use super::lab::NAME;
 use super::step::Context;
 use crate::step::{Outcome, output, passes, say};

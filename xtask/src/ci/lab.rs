@@ -5,9 +5,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::IMAGE_TAG;
+use super::extent::{CROWD, IMAGE_TAG, PERSONAS};
 use super::step::Context;
-use super::tiers::{CROWD, PERSONAS};
 use crate::browser;
 use crate::engine::Engine;
 use crate::fuzz::seed_of_commit;

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use super::extent::TESTS_AT_ONCE;
 use super::step::Context;
-use super::tiers::TESTS_AT_ONCE;
 use crate::step::{Outcome, output, passes};
 use crate::{browser, deny, fuzz, rootless};
 

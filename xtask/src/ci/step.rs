@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::tiers::Tier;
+use super::extent::Tier;
 use crate::engine::Engine;
 use crate::step::{Outcome, say};
 

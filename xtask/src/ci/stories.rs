@@ -4,13 +4,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::IMAGE_TAG;
-use super::programs::{passed, require_privileges};
-use super::step::Context;
-use super::tiers::{
-    KILLS_OVER_CONTAINERS, KILLS_OVER_PROCESSES, PROCESSES_SUFFICE, READERS,
+use super::extent::{
+    IMAGE_TAG, KILLS_OVER_CONTAINERS, KILLS_OVER_PROCESSES, PROCESSES_SUFFICE, READERS,
     SAMPLE_OVER_CONTAINERS, SCENARIOS_AT_ONCE, TABLES,
 };
+use super::programs::{passed, require_privileges};
+use super::step::Context;
 use crate::confinement as found;
 use crate::step::{Outcome, passes, say, target_folder};
 
