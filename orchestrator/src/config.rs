@@ -394,7 +394,7 @@ fn launcher_settings(
     let checks_max = u64::from(derived::checks(values)?.most);
     let volume = values.parse("egress_volume", |text| Ok(text.to_owned()))?;
     Ok(launcher::Settings {
-        door_socket: sockets.launcher(),
+        socket: sockets.launcher(),
         image: values.parse("checker_image", |text| non_empty(text).map(str::to_owned))?,
         egress: if volume.is_empty() {
             launcher::EgressSource::Directory(sockets.egress())

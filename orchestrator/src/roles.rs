@@ -18,10 +18,10 @@ use crate::lists;
 use crate::names::gate::{self, NameGate};
 use crate::names::groups;
 use crate::serve::control::{ControlSocket, Handler};
-use crate::serve::intake::IntakeDoor;
+use crate::serve::intake::IntakeServer;
 use crate::serve::intake::proofs::Visits;
 use crate::serve::metrics::survey::Places;
-use crate::serve::metrics::{MetricsDoor, Source, Surveyor};
+use crate::serve::metrics::{MetricsServer, Source, Surveyor};
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
@@ -102,12 +102,12 @@ fn intake_server(
     store: &Store,
     services: &Services,
     handler: &Handler,
-) -> anyhow::Result<Option<IntakeDoor>> {
+) -> anyhow::Result<Option<IntakeServer>> {
     let Some(path) = &config.intake_socket else {
         return Ok(None);
     };
     let proofs = Arc::new(Visits::new(services.clone()));
-    IntakeDoor::open(path, handler.clone(), store.reader()?, proofs).map(Some)
+    IntakeServer::open(path, handler.clone(), store.reader()?, proofs).map(Some)
 }
 
 /// Prometheus's socket, where there is one.
@@ -116,7 +116,7 @@ fn metrics_server(
     store: &Store,
     services: &Services,
     handler: &Handler,
-) -> anyhow::Result<Option<MetricsDoor>> {
+) -> anyhow::Result<Option<MetricsServer>> {
     let Some(path) = &config.metrics_socket else {
         return Ok(None);
     };
@@ -125,7 +125,7 @@ fn metrics_server(
         public: config.public_dir.clone(),
     };
     let surveyor = Surveyor::new(store.reader()?, places, services.clock.clone());
-    MetricsDoor::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
+    MetricsServer::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
 }
 
 /// The gate by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do

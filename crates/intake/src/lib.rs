@@ -34,4 +34,4 @@ pub mod wire;
 
 pub use routes::Now;
 pub use serve::{IntakeError, health, serve};
-pub use settings::{ClientFrom, Listen, Settings};
+pub use settings::{ClientFrom, Settings};

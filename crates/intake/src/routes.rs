@@ -9,12 +9,11 @@
 //!
 //! In: a request. Out: what the daemon made of it, or a [`Problem`].
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -54,10 +53,6 @@ const KNOWN_WORDS: &str = "the census knows this host";
 
 /// What time it is. Only a role reads a clock.
 pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
-
-/// The other end of a connection: nothing over a Unix socket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) Option<IpAddr>);
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -141,13 +136,9 @@ struct Submission {
     host: String,
 }
 
-async fn submit(
-    State(shared): State<Arc<Shared>>,
-    Extension(peer): Extension<Peer>,
-    request: Request,
-) -> Result<Response, Problem> {
+async fn submit(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     require_json(request.headers())?;
-    charge(&shared, &shared.posts, peer, request.headers())?;
+    charge(&shared, &shared.posts, request.headers())?;
     let (head, body) = request.into_parts();
     let host = host_of(&read_body::<Submission>(body).await?.host)?;
     let occasion = Occasion {
@@ -183,11 +174,10 @@ async fn submit(
 
 async fn state(
     State(shared): State<Arc<Shared>>,
-    Extension(peer): Extension<Peer>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    charge(&shared, &shared.gets, peer, &headers)?;
+    charge(&shared, &shared.gets, &headers)?;
     let host = host_of(&name)?;
     let request = wire::Request::SubmissionState { host: host.clone() };
     reply(&host, Purpose::Submit, ask(&shared, &request).await?)
@@ -201,13 +191,9 @@ struct OptOut {
     undo: bool,
 }
 
-async fn opt_out(
-    State(shared): State<Arc<Shared>>,
-    Extension(peer): Extension<Peer>,
-    request: Request,
-) -> Result<Response, Problem> {
+async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     require_json(request.headers())?;
-    charge(&shared, &shared.posts, peer, request.headers())?;
+    charge(&shared, &shared.posts, request.headers())?;
     let (head, body) = request.into_parts();
     let OptOut { host, undo } = read_body(body).await?;
     let host = host_of(&host)?;
@@ -252,9 +238,9 @@ async fn require_proof(shared: &Shared, host: &Host, purpose: Purpose) -> Result
 }
 
 /// Whose request it is, as far as the setting lets anybody tell.
-fn client_of(from: &ClientFrom, Peer(peer): Peer, headers: &HeaderMap) -> Client {
+fn client_of(from: &ClientFrom, headers: &HeaderMap) -> Client {
     let address = match from {
-        ClientFrom::Peer => peer,
+        ClientFrom::Nothing => None,
         ClientFrom::Header(name) => {
             let mut values = headers.get_all(name).iter();
             // Two would mean that the web server added one to what the client sent, and the client chose the first.
@@ -267,13 +253,8 @@ fn client_of(from: &ClientFrom, Peer(peer): Peer, headers: &HeaderMap) -> Client
     address.map_or(Client::Unknown, Client::at)
 }
 
-fn charge(
-    shared: &Shared,
-    clients: &Mutex<Clients>,
-    peer: Peer,
-    headers: &HeaderMap,
-) -> Result<(), Problem> {
-    let client = client_of(&shared.settings.client, peer, headers);
+fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Result<(), Problem> {
+    let client = client_of(&shared.settings.client, headers);
     let now = tokio::time::Instant::now().into_std();
     let news = shared
         .one_client

@@ -1,29 +1,29 @@
-//! The intake's own door: connections, and the bounds on each.
+//! The intake's server: connections, and the bounds on each.
 //!
 //! In: connections of the web server in front. Out: an answer each, and the end: one request a connection, so that none holds a place for nothing.
 //! Refused: heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
-use axum::{Extension, Router};
+use axum::Router;
 use gateway::GatewayClient;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use local_socket::{Accept, BindError, Limits};
+use local_socket::{BindError, Limits};
 use thiserror::Error;
 use token::TestDomain;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::proof::{FileProof, ProofSource, TxtProof};
-use crate::routes::{Now, Peer, Shared, router};
-use crate::settings::{Listen, Settings};
+use crate::routes::{Now, Shared, router};
+use crate::settings::Settings;
 use crate::texts::Texts;
 use crate::wire::Census;
 
@@ -78,12 +78,6 @@ impl From<BindError> for IntakeError {
     }
 }
 
-#[derive(Debug)]
-enum Listener {
-    Unix(local_socket::Listener),
-    Tcp(TcpListener),
-}
-
 /// Serves until `shutdown`.
 ///
 /// # Errors
@@ -99,8 +93,8 @@ pub async fn serve(
             "tokens of `test.sigsum.org` are taken and anyone can make them: remove `test_domain` from the settings file's `[lab]` and restart"
         );
     }
-    let listen = settings.listen.clone();
-    let listener = bind(&listen).await?;
+    let socket = settings.socket.clone();
+    let listener = local_socket::bind(&socket, SOCKET_MODE)?;
     let texts = Texts::new(GatewayClient::new(settings.text_socket.clone()), names);
     let census = Census::new(settings.census_socket.clone());
     // In this order: a look-up is cheaper than a visit.
@@ -109,36 +103,17 @@ pub async fn serve(
         Box::new(FileProof(census.clone())),
     ];
     let router = router(Arc::new(Shared::new(settings, texts, census, proofs, now)));
-    tracing::info!(?listen, "the intake serves");
-    let handle = |(stream, peer)| converse(stream, peer, router.clone());
+    tracing::info!(socket = %socket.display(), "the intake serves");
+    let handle = |stream| converse(stream, router.clone());
     local_socket::serve(listener, LIMITS, &shutdown, handle).await;
-    if let Listen::Unix(path) = &listen
-        && let Err(error) = std::fs::remove_file(path)
-    {
-        tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
+    if let Err(error) = std::fs::remove_file(&socket) {
+        tracing::warn!(socket = %socket.display(), %error, "the socket could not be removed");
     }
     Ok(())
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-impl Accept for Listener {
-    type Stream = (Box<dyn Stream>, Peer);
-
-    async fn accept(&mut self) -> io::Result<Self::Stream> {
-        match self {
-            Self::Unix(listener) => Ok((Box::new(listener.accept().await?), Peer(None))),
-            Self::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                Ok((Box::new(stream), Peer(Some(peer.ip()))))
-            }
-        }
-    }
-}
-
-async fn converse(stream: Box<dyn Stream>, peer: Peer, router: Router) {
-    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+async fn converse(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
+    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
@@ -154,37 +129,19 @@ async fn converse(stream: Box<dyn Stream>, peer: Peer, router: Router) {
     }
 }
 
-async fn bind(listen: &Listen) -> Result<Listener, IntakeError> {
-    match listen {
-        Listen::Unix(path) => Ok(Listener::Unix(local_socket::bind(path, SOCKET_MODE)?)),
-        Listen::Tcp(address) => {
-            TcpListener::bind(address)
-                .await
-                .map(Listener::Tcp)
-                .map_err(|source| IntakeError::Listen {
-                    at: address.to_string(),
-                    source,
-                })
-        }
-    }
-}
-
 /// The longest wait for an intake that is asked whether it serves.
 const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Longest answer to that question.
 const HEALTH_BYTES_MAX: u64 = 4096;
 
-/// Whether an intake serves at this place.
+/// Whether an intake serves at this socket.
 ///
 /// # Errors
 /// It does not, or takes too long.
-pub async fn health(listen: &Listen) -> io::Result<()> {
+pub async fn health(socket: &Path) -> io::Result<()> {
     let asking = async {
-        let mut stream: Box<dyn Stream> = match listen {
-            Listen::Unix(path) => Box::new(UnixStream::connect(path).await?),
-            Listen::Tcp(address) => Box::new(TcpStream::connect(address).await?),
-        };
+        let mut stream = UnixStream::connect(socket).await?;
         stream
             .write_all(b"GET /health HTTP/1.1\r\nhost: intake\r\n\r\n")
             .await?;
@@ -211,7 +168,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let router = Router::new().fallback(std::future::pending::<()>);
         let started = tokio::time::Instant::now();
-        let serving = tokio::spawn(converse(Box::new(theirs), Peer(None), router));
+        let serving = tokio::spawn(converse(theirs, router));
         let (mut from, mut to) = tokio::io::split(ours);
         to.write_all(begun).await.unwrap();
         let mut given = Vec::new();

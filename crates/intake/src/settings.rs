@@ -1,6 +1,5 @@
 //! The intake's settings.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use token::{LogKey, TestDomain};
@@ -9,7 +8,7 @@ use token::{LogKey, TestDomain};
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where requests come in.
-    pub listen: Listen,
+    pub socket: PathBuf,
     /// By what clients are told apart.
     pub client: ClientFrom,
     /// The gateway's socket for texts.
@@ -24,20 +23,11 @@ pub struct Settings {
     pub test_domain: TestDomain,
 }
 
-/// Where requests come in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
-    /// A Unix socket, which the web server in front shares.
-    Unix(PathBuf),
-    /// An address and a port.
-    Tcp(SocketAddr),
-}
-
 /// By what clients are told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientFrom {
-    /// The other end of the connection. Over a Unix socket that is the web server, and all are one client.
-    Peer,
+    /// Nothing: the other end of each connection is the web server, so all are one client.
+    Nothing,
     /// A header that the web server sets, replacing what the client sent. To be set only where nobody else reaches the intake.
     Header(axum::http::HeaderName),
 }

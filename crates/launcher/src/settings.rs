@@ -14,7 +14,7 @@ pub(crate) const STARTING_WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Path of the socket that the orchestrator connects to. Its folder is a volume that those two share.
-    pub door_socket: PathBuf,
+    pub socket: PathBuf,
     /// Name of the checker's image: a name both engines take must start with `localhost/`.
     pub image: String,
     /// Where the gateway makes the checks' egress directories.
@@ -59,7 +59,7 @@ pub const ENGINE_SOCKET_DEFAULT: &str = "/run/engine.sock";
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            door_socket: PathBuf::from("/run/fedicensus/launcher/launcher.sock"),
+            socket: PathBuf::from("/run/fedicensus/launcher/launcher.sock"),
             image: "localhost/fedicensus-checker:latest".to_owned(),
             egress: EgressSource::Volume("fedicensus_egress".to_owned()),
             extra_roots: false,

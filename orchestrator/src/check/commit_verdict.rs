@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_target_comes_in_through_the_door_and_its_verdict_whatever_the_door_says() {
+    async fn a_target_comes_in_through_the_gate_and_its_verdict_whatever_the_gate_says() {
         assert!(comes_in("public default 1", "new.net").await);
         assert!(!comes_in("domain new.net 0\npublic default 1", "a.new.net").await);
         assert!(!comes_in("", "new.net").await);

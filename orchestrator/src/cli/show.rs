@@ -208,7 +208,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             Ok(status) => status.trouble.map(|trouble| format!("launcher: {trouble}")),
             Err(error) => Some(format!("launcher: {error}")),
         },
-        Part::Intake => ::intake::health(&config.intake_settings.listen)
+        Part::Intake => ::intake::health(&config.intake_settings.socket)
             .await
             .err()
             .map(|error| format!("intake: {error}")),

@@ -1,6 +1,6 @@
 //! The settings of the intake.
 
-use ::intake::{ClientFrom, Listen, Settings};
+use ::intake::{ClientFrom, Settings};
 use ::token::{LogKey, TestDomain};
 
 use super::sockets::Sockets;
@@ -10,7 +10,7 @@ pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, C
     let most = u64::try_from(::intake::clients::LIMIT_MAX).unwrap_or(u64::MAX);
     let posts_per_hour = values.parse("intake_posts", |text| number(text, 1, most))?;
     Ok(Settings {
-        listen: Listen::Unix(sockets.intake_http()),
+        socket: sockets.intake_http(),
         client: values.parse("intake_client_header", client)?,
         text_socket: sockets.texts(),
         census_socket: sockets.intake(),
@@ -26,7 +26,7 @@ pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, C
 
 fn client(text: &str) -> Result<ClientFrom, String> {
     if text.is_empty() {
-        return Ok(ClientFrom::Peer);
+        return Ok(ClientFrom::Nothing);
     }
     text.parse()
         .map(ClientFrom::Header)
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_header_is_believed_only_when_it_is_named() {
-        assert_eq!(client(""), Ok(ClientFrom::Peer));
+        assert_eq!(client(""), Ok(ClientFrom::Nothing));
         let ClientFrom::Header(name) = client("X-Real-IP").unwrap() else {
             panic!("a header");
         };

@@ -159,7 +159,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "intake_client_header",
         "",
-        "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: the other end of the connection is the client, and over a Unix socket all are one (intake only).",
+        "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: all requests count as one client's (intake only).",
     ),
     setting(
         "intake_posts",

@@ -1,4 +1,4 @@
-//! What `status` shows: the census, the daemon, its doors.
+//! What `status` shows: the census, the daemon, its sockets.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -42,7 +42,7 @@ const LONG_LIST_MIN: usize = 20_000;
 
 /// Why there is no gate.
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum GateError {
     /// What it should go by can't be in force.
     #[error(transparent)]
     Terms(#[from] TermsError),
@@ -86,7 +86,7 @@ impl NameGate {
     ///
     /// # Errors
     /// When the files can't be in force, or the store fails.
-    pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, DoorError> {
+    pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, GateError> {
         let terms = files.read()?;
         let remembered = writer.remembered().await?;
         Ok(Self::new(

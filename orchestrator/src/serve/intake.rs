@@ -39,7 +39,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The socket, and who answers at it.
 #[derive(Debug)]
-pub struct IntakeDoor {
+pub struct IntakeServer {
     listener: Listener,
     answers: IntakeHandler,
 }
@@ -53,7 +53,7 @@ pub struct IntakeHandler {
     proofs: Arc<dyn ReadsProofs>,
 }
 
-impl IntakeDoor {
+impl IntakeServer {
     /// Makes the socket.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The page for Prometheus, served at a socket of its own ([`MetricsDoor`]).
+//! The page for Prometheus, served at a socket of its own ([`MetricsServer`]).
 //!
 //! It holds the daemon's counters ([`crate::meters`]), what `status` reads from the daemon, the
 //! gateway and the launcher, and a survey of the database that is some seconds old ([`Surveyor`]).
@@ -10,6 +10,6 @@ pub mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use self::http::MetricsDoor;
+pub use self::http::MetricsServer;
 pub use self::page::Source;
 pub use self::survey::Surveyor;

@@ -12,11 +12,11 @@ use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
 use intake::wire::Answer as Told;
-use intake::{ClientFrom, Listen, Settings};
+use intake::{ClientFrom, Settings};
 use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files as PolicyFiles, SuffixPlace};
 use orchestrator::serve::control::Handler;
-use orchestrator::serve::intake::IntakeDoor;
+use orchestrator::serve::intake::IntakeServer;
 use orchestrator::serve::intake::proofs::{Reading, ReadsProofs, Seen};
 use orchestrator::services::clock::Clock;
 use protocol::{Host, Private};
@@ -202,8 +202,8 @@ impl Stage {
         let handler = handler(&store, gate);
         let end = CancellationToken::new();
         let (reader, files) = (store.reader().unwrap(), Arc::new(Files::default()));
-        let gate =
-            IntakeDoor::open(&at("intake.sock"), handler, reader, Arc::clone(&files) as _).unwrap();
+        let gate = IntakeServer::open(&at("intake.sock"), handler, reader, Arc::clone(&files) as _)
+            .unwrap();
         tokio::spawn(gate.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
         tokio::spawn(play_gateway(
@@ -213,7 +213,7 @@ impl Stage {
         ));
         let now = Arc::new(AtomicU64::new(NOW));
         let settings = Settings {
-            listen: Listen::Unix(at("http.sock")),
+            socket: at("http.sock"),
             client: ClientFrom::Header("x-real-ip".parse().unwrap()),
             text_socket: at("texts.sock"),
             census_socket: at("intake.sock"),
@@ -224,8 +224,8 @@ impl Stage {
         let clock = Arc::clone(&now);
         let time = Arc::new(move || UnixSeconds(clock.load(Ordering::Relaxed)));
         tokio::spawn(intake::serve(settings, names, time, end.clone()));
-        let listen = Listen::Unix(at("http.sock"));
-        while intake::health(&listen).await.is_err() {
+        let socket = at("http.sock");
+        while intake::health(&socket).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Self {

@@ -18,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let mut next = |what: &'static str| arguments.next().context(what);
     let settings = launcher::Settings {
-        door_socket: next("the gate's socket")?,
+        socket: next("the gate's socket")?,
         egress: launcher::EgressSource::Directory(next("the egress directory")?),
         // Only labs start this launcher.
         extra_roots: true,

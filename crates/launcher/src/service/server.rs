@@ -94,7 +94,7 @@ pub async fn serve<E: Engine>(
     engine: E,
     shutdown: CancellationToken,
 ) -> Result<(), LauncherError> {
-    let path = settings.door_socket.clone();
+    let path = settings.socket.clone();
     let listener = local_socket::bind(&path, SOCKET_MODE)?;
     if settings.extra_roots {
         tracing::warn!("LAB: CHECKERS TRUST THE ROOTS THAT THE GATEWAY LAYS");

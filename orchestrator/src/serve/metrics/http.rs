@@ -44,12 +44,12 @@ const SOCKET_MODE: u32 = 0o666;
 
 /// The socket, and what is told at it.
 #[derive(Debug)]
-pub struct MetricsDoor {
+pub struct MetricsServer {
     listener: Listener,
     source: Arc<Source>,
 }
 
-impl MetricsDoor {
+impl MetricsServer {
     /// Makes the socket.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The page and its door, over a census of a few rows and parts that are made up.
+//! The page and its server, over a census of a few rows and parts that are made up.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -402,13 +402,13 @@ async fn a_removal_that_fails_is_made_up_for_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn the_door_is_a_socket_for_everybody_in_its_folder_and_for_one_launcher() {
+async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launcher() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("launcher.sock");
     // What a launcher that was killed leaves behind.
     drop(tokio::net::UnixListener::bind(&path).unwrap());
     let settings = Settings {
-        door_socket: path.clone(),
+        socket: path.clone(),
         ..Settings::default()
     };
     let shutdown = CancellationToken::new();
