@@ -64,9 +64,8 @@ words! {
         MovedToListed => "moved_to_listed",
         /// It has not come out alive yet.
         NeverAlive => "never_alive",
-        /// It was off the list before its last checks, and none of them found an instance.
-        NotAliveAgain => "not_alive_again",
-        /// It last came out alive over 14 days ago.
+        /// It was off the list before its last checks, or was last alive over 14 days ago. One word for
+        /// both: among others, the first says that an owner took an opt-out back.
         Stale => "stale",
         /// Its group is larger than what is taken without a look.
         GroupHeld => "group_held",
@@ -131,8 +130,7 @@ impl Why {
             Reason::Moved { .. } => Self::Moved,
             Reason::MovedToListed { .. } => Self::MovedToListed,
             Reason::NeverAlive => Self::NeverAlive,
-            Reason::NotAliveAgain { .. } => Self::NotAliveAgain,
-            Reason::Stale { .. } => Self::Stale,
+            Reason::NotAliveAgain { .. } | Reason::Stale { .. } => Self::Stale,
             Reason::Waiting => Self::Waiting,
             Reason::Forgotten | Reason::Unknown => return None,
         };
@@ -157,7 +155,6 @@ impl Why {
             | Self::Moved
             | Self::MovedToListed
             | Self::NeverAlive
-            | Self::NotAliveAgain
             | Self::Stale
             | Self::GroupHeld
             | Self::Waiting => false,

@@ -112,12 +112,8 @@ whys! {
         "It is not listed: none of its checks has found an instance yet.",
         "See what the last check found.",
     ),
-    NotAliveAgain => words(
-        "It is not listed: it was off the list before its last checks, and none of them found an instance.",
-        "See what the last check found. Once that is mended it is listed after the next check.",
-    ),
     Stale => words(
-        "It is not listed: it last came out alive over 14 days ago, and nothing is listed longer than that.",
+        "It is not listed: its last checks found no instance, and nothing stays on the list for more than 14 days without one.",
         "See what the last check found. Once that is mended it is listed after the next check.",
     ),
     GroupHeld => words(

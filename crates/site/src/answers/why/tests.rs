@@ -1,5 +1,5 @@
 use census::group::{Decision, Group, Place as GroupPlace};
-use census::state::{OptedOutBy, Record, State};
+use census::state::{Before, OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
 use census::why::{Denied, Facts, Subject, reason};
 use protocol::Host;
@@ -57,6 +57,24 @@ fn all_that_is_withheld_has_one_word() {
     check(&alive, None, Denied::Yes, Why::Withheld);
     let denied = group(Decision::Deny);
     check(&alive, Some(&denied), Denied::No, Why::Withheld);
+}
+
+/// A word of its own would tell that an owner took an opt-out back.
+#[test]
+fn a_host_that_came_back_and_fails_has_the_word_of_one_that_fails_for_long() {
+    let dying = |before| State::Dying {
+        before,
+        count: 1,
+        gone: false,
+        gone_last: false,
+    };
+    let came_back = record(dying(Before::Discovered));
+    check(&came_back, None, Denied::No, Why::Stale);
+    let long_ago = Record {
+        last_alive: Some(NOW.minus(std::time::Duration::from_secs(20 * 86_400))),
+        ..record(dying(Before::Alive))
+    };
+    check(&long_ago, None, Denied::No, Why::Stale);
 }
 
 #[test]
