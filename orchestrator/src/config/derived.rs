@@ -25,10 +25,6 @@ const OPENS_PER_CHECK: u32 = 4;
 /// Shared suffixes that all new names of a day have room for: one that is filled leaves room for the others.
 const SHARED_SUFFIXES: u32 = 50;
 
-/// Checks in a /24 or /64 for each one at an address: a neighbourhood mostly shares a machine or a
-/// line. An address where a living instance was proven has the pace of its block.
-const CHECKS_PER_BLOCK: u32 = 5;
-
 /// Longest pace, in ms: an hour.
 const PACE_MS_MAX: u64 = 3_600_000;
 
@@ -79,11 +75,11 @@ pub(super) fn paces(values: &Values) -> Result<Paces, ConfigError> {
             number(text, 0, PACE_MS_MAX).map(Duration::from_millis)
         })
     };
-    let address = pace("address_pace_ms")?;
     Ok(Paces {
         group: pace("group_pace_ms")?,
-        address,
-        block: address / CHECKS_PER_BLOCK,
+        address: pace("address_pace_ms")?,
+        // The same for every census: a neighbourhood mostly shares a machine or a line.
+        block: Paces::default().block,
         dial: values.parse("dials_per_second", |text| {
             small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)
         })?,
@@ -126,7 +122,5 @@ mod tests {
         let found = paces(&values(&[])).unwrap();
         let all = |paces: Paces| [paces.group, paces.address, paces.block, paces.dial];
         assert_eq!(all(found), all(ordinary));
-        let none = paces(&values(&[("address_pace_ms", "0")])).unwrap();
-        assert_eq!(none.block, Duration::ZERO);
     }
 }

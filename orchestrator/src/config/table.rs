@@ -149,7 +149,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "address_pace_ms",
         "10000",
-        "Least time between two checks at one address where no living instance was proven, in ms; a fifth of it in one /24 or /64, and at an address where one was proven, because shared hosting holds thousands (gateway only).",
+        "Least time between two checks at one address where no living instance was proven, in ms; 2000 in one /24 or /64, and at an address where one was proven, because shared hosting holds thousands (gateway only).",
     ),
     setting(
         "dials_per_second",
