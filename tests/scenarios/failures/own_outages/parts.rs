@@ -57,7 +57,7 @@ async fn a_control_socket_that_is_taken_away_is_made_anew() -> anyhow::Result<()
     let said = complaints(&world, Role::Run);
     assert!(
         said.iter().any(|line| {
-            line.contains("a socket was taken away") && line.contains("control.sock")
+            line.contains("the socket was removed") && line.contains("control.sock")
         }),
         "{said:?}"
     );
