@@ -110,6 +110,9 @@ pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     }
     let began = Instant::now();
     let steps: Vec<_> = STEPS.iter().filter(|step| plan.has(step)).collect();
+    if steps.len() < plan.steps.len() {
+        bail!("steps that need an engine can't run with --no-engine; --list says which do");
+    }
     let needs_engine = steps.iter().any(|step| step.engine);
     let engine = needs_engine.then(Engine::find).transpose()?;
     disk(plan, root, engine.as_ref())?;

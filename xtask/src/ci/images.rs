@@ -1,10 +1,9 @@
-//! The images: built with the cargo profile `ci`, under tags of CI's own, and bounded in size.
+//! The images: built under tags of CI's own, and bounded in size.
 
 use std::process::Command;
 
 use anyhow::bail;
 
-use super::extent::IMAGE_TAG;
 use super::lab::NAME;
 use super::step::Context;
 use crate::step::{Outcome, output, passes, say};
@@ -22,23 +21,41 @@ pub(super) fn bases(context: &Context<'_>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// With the profile `ci`.
 pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    build_lab(context, NAME, "ci")?;
+    Ok(Outcome::Passed)
+}
+
+/// With the profile that operators build with: what only its optimisations break or bloat.
+pub(super) fn release(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let images = build_lab(context, "ci-release", "release")?;
+    let engine = context.engine()?;
+    passes(engine.command().args(["image", "rm"]).args(images))?;
+    Ok(Outcome::Passed)
+}
+
+/// Builds the images of a lab, and returns their names.
+fn build_lab(context: &Context<'_>, lab: &str, profile: &str) -> anyhow::Result<Vec<String>> {
     let mut build = Command::new(context.root.join("deploy/build"));
     passes(
         build
             .arg("--lab")
-            .env("FEDICENSUS_LAB_NAME", NAME)
+            .env("FEDICENSUS_LAB_NAME", lab)
+            .env("FEDICENSUS_PROFILE", profile)
             .current_dir(context.root),
     )?;
     let engine = context.engine()?;
+    let mut images = Vec::new();
     for (name, most) in IMAGE_BYTES_MAX {
-        let image = format!("{name}:{IMAGE_TAG}");
+        let image = format!("{name}:fedicensus-{lab}");
         let arguments = ["image", "inspect", "--format", "{{.Size}}", &image];
         let size: u64 = output(engine.command().args(arguments))?.trim().parse()?;
         say(&format!("{image}: {:.1} MB", size as f64 / 1e6))?;
         if size > most {
             bail!("{image} has {size} bytes; at most {most} are allowed");
         }
+        images.push(image);
     }
-    Ok(Outcome::Passed)
+    Ok(images)
 }

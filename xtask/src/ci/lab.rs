@@ -68,9 +68,12 @@ fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
 /// Personas with commas between them: every so-many-th of those that the seed names, beginning at one that the commit chooses.
 fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
     let image = format!("localhost/fedicensus-lab:{IMAGE_TAG}");
+    let label = format!("org.fedicensus=fedicensus-{NAME}");
     let arguments = [
         "run",
         "--rm",
+        "--label",
+        &label,
         "--network",
         "none",
         &image,

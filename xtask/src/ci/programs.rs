@@ -102,11 +102,15 @@ fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Lets no test be skipped that root alone can run, if this is root; returns whether it is.
 pub(super) fn require_privileges(test: &mut Command) -> anyhow::Result<bool> {
-    let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
+    let is_root = is_root()?;
     if is_root {
         test.env("FEDICENSUS_PRIVILEGES", "required");
     }
     Ok(is_root)
+}
+
+pub(super) fn is_root() -> anyhow::Result<bool> {
+    Ok(output(Command::new("id").arg("-u"))?.trim() == "0")
 }
 
 pub(super) fn passed(command: &mut Command) -> anyhow::Result<Outcome> {

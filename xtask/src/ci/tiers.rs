@@ -35,6 +35,10 @@ pub(crate) const STEPS: &[Step] = &[
     Step::quick("images", "the images, and their sizes", images::build)
         .with_engine()
         .needs(&["bases"]),
+    Step::full("release", "the images as operators build them, and their sizes", images::release)
+        .with_engine()
+        .needs(&["images"])
+        .after(&["scenarios"]),
     Step::quick(
         "containers",
         "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
@@ -131,16 +135,22 @@ mod tests {
         }
     }
 
-    /// Functions below the folder by their full names.
+    /// Tests below the folder by their full names.
     fn scenarios(folder: &Path) -> Vec<String> {
         let mut names = Vec::new();
         for file in files(folder) {
             let module = file.strip_prefix(folder).unwrap().with_extension("");
             let module = module.to_string_lossy().replace('/', "::");
             let text = std::fs::read_to_string(&file).unwrap();
+            let mut is_test = false;
             let functions = text.lines().filter_map(|line| {
+                let was_test = is_test;
+                is_test = line.starts_with("#[test]") || line.starts_with("#[tokio::test");
                 let line = line.strip_prefix("async ").unwrap_or(line);
-                line.strip_prefix("fn ")?.split('(').next()
+                line.strip_prefix("fn ")?
+                    .split('(')
+                    .next()
+                    .filter(|_| was_test)
             });
             names.extend(functions.map(|function| format!("{module}::{function}")));
         }
