@@ -137,7 +137,7 @@ pub struct Config {
     pub public_address: Option<String>,
     /// The gateway's control socket.
     pub gateway_socket: PathBuf,
-    /// The launcher's gate.
+    /// The launcher's socket.
     pub launcher_socket: PathBuf,
     /// The calendar that all intervals come from.
     pub calendar: Calendar,

@@ -71,13 +71,13 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
     let intake = async {
         match intake {
-            Some(gate) => gate.serve(shutdown.clone()).await,
+            Some(server) => server.serve(shutdown.clone()).await,
             None => Ok(()),
         }
     };
     let metrics = async {
         match metrics {
-            Some(gate) => gate.serve(shutdown.clone()).await,
+            Some(server) => server.serve(shutdown.clone()).await,
             None => Ok(()),
         }
     };

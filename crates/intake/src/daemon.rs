@@ -16,7 +16,7 @@ const AWAY_RETRY: Duration = Duration::from_secs(30);
 /// When the daemon does not answer: a fault of ours, and logged here.
 pub(crate) async fn ask(census: &Census, request: &Request) -> Result<Answer, Problem> {
     census.ask(request).await.map_err(|error| {
-        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be asked");
+        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be asked: see that it runs, and that its setting `optional_sockets` names `intake`");
         is_away()
     })
 }

@@ -99,7 +99,7 @@ impl Texts {
             Ok(Looked::Deferred { retry_after, .. }) => Ok(Asked::TooSoon(retry_after)),
             Ok(Looked::Offline) => Err(dns_is_down("this census has no network now")),
             Err(error) => {
-                tracing::error!(%error, "the gateway can't be asked for texts");
+                tracing::error!(%error, "the gateway can't be asked for texts: see that it runs, and that its setting `optional_sockets` names `texts`");
                 Err(dns_is_down("this census can't ask DNS now"))
             }
         }

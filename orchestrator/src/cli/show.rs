@@ -14,7 +14,7 @@ use crate::daemon::LiveState;
 use crate::inspect::explain::{
     Entry, Explanation, advice, bare_reason, explain as explain_one, past_in_words,
 };
-use crate::inspect::status::{self, NameGate};
+use crate::inspect::status::{self, PartStatus};
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
@@ -68,11 +68,11 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
 /// Whoever looks at the status has no patience for a part that hangs.
 async fn ask_at<T, E: std::fmt::Display>(
     asking: impl Future<Output = Result<T, E>>,
-) -> NameGate<T> {
+) -> PartStatus<T> {
     match tokio::time::timeout(ANSWER_WITHIN, asking).await {
-        Ok(Ok(answer)) => NameGate::Open(answer),
-        Ok(Err(error)) => NameGate::Closed(error.to_string()),
-        Err(_elapsed) => NameGate::Closed(format!(
+        Ok(Ok(answer)) => PartStatus::Open(answer),
+        Ok(Err(error)) => PartStatus::Closed(error.to_string()),
+        Err(_elapsed) => PartStatus::Closed(format!(
             "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
         )),
     }

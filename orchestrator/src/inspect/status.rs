@@ -45,9 +45,9 @@ pub struct Status {
     /// The daemon, when it runs.
     pub daemon: Option<LiveState>,
     /// The gateway: its state, or why not.
-    pub gateway: Option<NameGate<gateway::control::Status>>,
+    pub gateway: Option<PartStatus<gateway::control::Status>>,
     /// The launcher: its state, or why not.
-    pub launcher: Option<NameGate<launcher::wire::Status>>,
+    pub launcher: Option<PartStatus<launcher::wire::Status>>,
 }
 
 /// What is remembered of a public list.
@@ -110,7 +110,7 @@ impl SourceShown {
 /// What came of asking at a gate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NameGate<T> {
+pub enum PartStatus<T> {
     /// It answered.
     Open(T),
     /// It did not, and why.
@@ -196,7 +196,7 @@ impl Status {
         });
         if let Some(gateway) = &self.gateway {
             lines.push(match gateway {
-                NameGate::Open(gateway) => {
+                PartStatus::Open(gateway) => {
                     let families = families_words(&gateway.families);
                     format!(
                         "gateway    {families}, {} open, {} dials{}",
@@ -205,13 +205,13 @@ impl Status {
                         if gateway.lab { ", LAB MODE" } else { "" }
                     )
                 }
-                NameGate::Closed(why) => format!("gateway    NOT THERE: {why}"),
+                PartStatus::Closed(why) => format!("gateway    NOT THERE: {why}"),
             });
         }
         if let Some(launcher) = &self.launcher {
             lines.push(match launcher {
-                NameGate::Open(launcher) => launcher_line(launcher),
-                NameGate::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
+                PartStatus::Open(launcher) => launcher_line(launcher),
+                PartStatus::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
             });
         }
         lines.join("\n")
@@ -364,7 +364,7 @@ mod tests {
                 nobody_lives: silence.describe(),
                 ..LiveState::default()
             }),
-            gateway: Some(NameGate::Open(gateway::control::Status {
+            gateway: Some(PartStatus::Open(gateway::control::Status {
                 version: "0.1.0".to_owned(),
                 families: vec![Family::V6],
                 open: 0,
