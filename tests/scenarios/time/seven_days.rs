@@ -55,6 +55,14 @@ fn last_run(stored: &Stored, word: &str) -> Vec<Timestamp> {
     run
 }
 
+/// The run that ended in the state that it has now. A check by the schedule, next to the story's own,
+/// may add a verdict to the history after that.
+fn run_to_state(stored: &Stored, word: &str) -> Vec<Timestamp> {
+    let mut run = last_run(stored, word);
+    run.retain(|at| *at <= stored.record.since);
+    run
+}
+
 fn is_borne_out(run: &[Timestamp]) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return false;
@@ -99,7 +107,7 @@ async fn daily(host: &str, first: StateName, word: &str, last: StateName) -> any
         found = check_again(&world, host).await?;
     }
     assert_eq!(found.record.state.name(), last);
-    let run = last_run(&found, word);
+    let run = run_to_state(&found, word);
     assert_eq!(run.last(), Some(&found.record.since));
     assert_just_borne_out(&run);
     assert_listed(&world, host, false)?;
@@ -141,7 +149,7 @@ async fn eight_failures_within_a_week_stay_dying() -> anyhow::Result<()> {
     pass_meanwhile(&mut world, CALENDAR.dying_at_least()).await?;
     let dead = check_again(&world, DYING).await?;
     assert_eq!(dead.record.state, State::Dead);
-    assert_just_borne_out(&last_run(&dead, "dead"));
+    assert_just_borne_out(&run_to_state(&dead, "dead"));
     assert_listed(&world, DYING, false)
 }
 
