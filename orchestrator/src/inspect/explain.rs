@@ -1,4 +1,4 @@
-//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and [`sentence`] says it.
+//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and `sentence` puts it into words.
 
 mod sentence;
 

@@ -83,7 +83,7 @@ fn measured(mut beside: Beside, schema: i64) -> Result<(Beside, Copied), CopyErr
 }
 
 /// Puts a backup in the database's place. What was there is kept beside it, as `.replaced` or, when there are such already, `.replaced-2` and so on
-/// up to [`REPLACED_MAX`].
+/// up to `.replaced-9`.
 ///
 /// # Errors
 /// A variant a cause; the database is as it was then.
