@@ -1,4 +1,5 @@
-//! What several benchmarks use: measuring, a stage with the lab and the roles on it, a census made at once, and the file of points for plots.
+//! What several benchmarks use: measuring, a stage with the lab and the roles on it, a census made
+//! at once, and the file of points for plots.
 
 pub mod cost;
 pub mod measure;

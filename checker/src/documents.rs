@@ -1,4 +1,5 @@
-//! The documents that a host publishes about itself: robots.txt, NodeInfo, and the flags by which it opts out.
+//! The documents that a host publishes about itself: robots.txt, NodeInfo, and the flags by which
+//! it opts out.
 
 pub mod nodeinfo;
 pub mod optout;

@@ -1,4 +1,5 @@
-//! The limits around this process: those that it sets itself, and a report of those that the engine set.
+//! The limits around this process: those that it sets itself, and a report of those that the engine
+//! set.
 
 pub mod probe;
 pub mod rlimits;

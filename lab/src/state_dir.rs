@@ -1,6 +1,7 @@
 //! The state directory: what the lab tells the gateway, the checkers and the report.
 //!
-//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is replaced as a whole.
+//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is
+//! replaced as a whole.
 
 use std::fs;
 use std::io;

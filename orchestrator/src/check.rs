@@ -1,4 +1,5 @@
-//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in `commit_verdict`, once the verdict is not in doubt.
+//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in
+//! `commit_verdict`, once the verdict is not in doubt.
 
 pub mod commit_verdict;
 pub mod egress;

@@ -166,8 +166,8 @@ pub struct Config {
 }
 
 impl Values {
-    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is read when it is given. The lab's settings come from
-    /// the file alone.
+    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is
+    /// read when it is given. The lab's settings come from the file alone.
     ///
     /// # Errors
     /// When the file can't be read, is no TOML of plain values, or holds an unknown key.

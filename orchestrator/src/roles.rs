@@ -128,8 +128,8 @@ fn metrics_server(
     MetricsServer::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
 }
 
-/// The gate by these settings. A file that can't be in force is an error: a census that starts with other rules than its operator wrote would do
-/// damage.
+/// The gate by these settings. A file that can't be in force is an error: a census that starts with
+/// other rules than its operator wrote would do damage.
 pub(crate) async fn gate(config: &Config, store: &Store) -> anyhow::Result<NameGate> {
     let files = config.admission.clone();
     Ok(NameGate::open(store.writer(), config.names()?, files).await?)

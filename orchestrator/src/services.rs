@@ -20,7 +20,8 @@ use crate::meters::Meters;
 use crate::names::gate::NameGate;
 use crate::services::clock::{Clock, Random};
 
-/// Peers are asked for at the first `alive` and at every third one after it, twice a week: most names on a list are known by then.
+/// Peers are asked for at the first `alive` and at every third one after it, twice a week: most
+/// names on a list are known by then.
 const PEERS_EVERY: u32 = 3;
 
 /// The services of the path. Cheap to clone: everything in it is shared.
@@ -86,7 +87,8 @@ impl Services {
             .plus(self.calendar.again_soon(self.random.jitter()))
     }
 
-    /// Names that `by` lists or moved to become candidates, as far as the gate has room for them; a known host's row is not touched (invariant I3).
+    /// Names that `by` lists or moved to become candidates, as far as the gate has room for them; a
+    /// known host's row is not touched (invariant I3).
     ///
     /// # Errors
     /// When the store does not take them.

@@ -1,7 +1,8 @@
 //! Stories of the whole census in the lab, one module a subject.
 //!
-//! They need no engine: checks are plain processes, unless `FEDICENSUS_LAB_ENGINE` names an engine's socket. What only containers promise
-//! stands in `confinement::containers`, which runs when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
+//! They need no engine: checks are plain processes, unless `FEDICENSUS_LAB_ENGINE` names an
+//! engine's socket. What only containers promise stands in `confinement::containers`, which runs
+//! when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

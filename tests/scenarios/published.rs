@@ -1,4 +1,5 @@
-//! What is published, as others read it: files, pages, and what the web server writes about visitors.
+//! What is published, as others read it: files, pages, and what the web server writes about
+//! visitors.
 
 mod files;
 mod site;

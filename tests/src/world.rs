@@ -377,7 +377,8 @@ impl World {
         Ok(command)
     }
 
-    /// Changes a setting for parts that are started from now on; a key of the lab's table begins with `lab.`.
+    /// Changes a setting for parts that are started from now on; a key of the lab's table begins
+    /// with `lab.`.
     pub fn set(&mut self, key: &str, value: &str) {
         self.settings.set(key, value);
     }

@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: what has to pass before a change is taken, the same on a laptop and in CI.
 //!
-//! `tiers` has the steps. Each runs as a process of its own, so that all of its output is in `target/ci/NAME.log`. A step that fails ends nothing
-//! but the steps that need it. The whole of it needs a container engine and a compose tool, and fails without them: what was not run must not look
-//! like what passed.
+//! `tiers` has the steps. Each runs as a process of its own, so that all of its output is in
+//! `target/ci/NAME.log`. A step that fails ends nothing but the steps that need it. The whole of it
+//! needs a container engine and a compose tool, and fails without them: what was not run must not
+//! look like what passed.
 
 mod extent;
 mod images;
@@ -41,7 +42,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `[--full] [--no-engine] [--step NAME]… [--list]`, and `--only NAME` for the process of one step.
+    /// `[--full] [--no-engine] [--step NAME]… [--list]`, and `--only NAME` for the process of one
+    /// step.
     ///
     /// # Errors
     /// When it is something else.
@@ -95,7 +97,8 @@ impl Plan {
 /// Runs the steps, and prints how long each took and which failed.
 ///
 /// # Errors
-/// The steps that failed. Without an engine, packages or room on the disk: at once, before the first step.
+/// The steps that failed. Without an engine, packages or room on the disk: at once, before the
+/// first step.
 pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     if plan.list {
         return list();
@@ -154,8 +157,8 @@ fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the free room on the disks of the build and of the engine. A full disk in the middle of an image build is a failure that looks like many
-/// others.
+/// Prints the free room on the disks of the build and of the engine. A full disk in the middle of
+/// an image build is a failure that looks like many others.
 fn disk(plan: &Plan, root: &Path, engine: Option<&Engine>) -> anyhow::Result<()> {
     let mut folders = vec![root.to_owned()];
     folders.extend(engine.and_then(Engine::folder));

@@ -48,7 +48,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// cargo-deny from the PATH, else one that is built once into the cache directory, which outlives target folders.
+/// cargo-deny from the PATH, else one that is built once into the cache directory, which outlives
+/// target folders.
 fn tool(root: &Path) -> anyhow::Result<PathBuf> {
     let cache = cache_folder()?;
     let own = cache.join("bin/cargo-deny");

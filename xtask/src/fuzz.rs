@@ -36,7 +36,8 @@ const ALLOCATION_MEGABYTES_MAX: u32 = 64;
 /// Lines of a failed target's output that are shown.
 const LINES_SHOWN: usize = 60;
 
-/// What `cargo fuzz` sets as well, so that both find the same: coverage for libFuzzer, and a watch over memory.
+/// What `cargo fuzz` sets as well, so that both find the same: coverage for libFuzzer, and a watch
+/// over memory.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
 --cfg fuzzing -Zsanitizer=address";

@@ -1,5 +1,6 @@
-//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless […]`, `cargo xtask seccomp`,
-//! `cargo xtask confinement […]`, `cargo xtask bench [--quick|--soak]`.
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless
+//! […]`, `cargo xtask seccomp`, `cargo xtask confinement […]`, `cargo xtask bench
+//! [--quick|--soak]`.
 //!
 //! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
 

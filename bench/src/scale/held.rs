@@ -1,5 +1,5 @@
-//! The memory of a process that has a census open: the store with all known names, and the gate by which names come in. Measured in a process of its
-//! own, or what others left would be counted too.
+//! The memory of a process that has a census open: the store with all known names, and the gate by
+//! which names come in. Measured in a process of its own, or what others left would be counted too.
 
 use std::io::Write as _;
 use std::path::Path;

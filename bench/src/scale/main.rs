@@ -1,4 +1,5 @@
-//! What the size of a census costs: a check, memory, the dump; to be named (`names`); and the plots of all benchmarks (`plots`). See `bench/README.md`.
+//! What the size of a census costs: a check, memory, the dump; to be named (`names`); and the plots
+//! of all benchmarks (`plots`). See `bench/README.md`.
 //!
 //! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
 //! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the points of their plots.

@@ -1,9 +1,11 @@
 //! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
 //!
-//! In: nothing. Out: a table: known and new names a second through the census's own gate, and by one autocommitted statement a name; memory of the names.
+//! In: nothing. Out: a table: known and new names a second through the census's own gate, and by
+//! one autocommitted statement a name; memory of the names.
 //!
-//! The gate has no limits here, since it is what it costs to let names in that is measured. The plain way has the same table, the same settings of
-//! durability and a statement that is kept prepared; it decides nothing and counts nothing.
+//! The gate has no limits here, since it is what it costs to let names in that is measured. The
+//! plain way has the same table, the same settings of durability and a statement that is kept
+//! prepared; it decides nothing and counts nothing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

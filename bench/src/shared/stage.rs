@@ -15,7 +15,8 @@ use super::lab;
 use super::processes::{self, Processes};
 use super::role::Role;
 
-/// The label's value of the benchmark's containers, so that no census on the same engine takes them for its own.
+/// The label's value of the benchmark's containers, so that no census on the same engine takes them
+/// for its own.
 pub const INSTANCE: &str = "fedicensus-bench";
 
 /// Who asks, in the user agent.

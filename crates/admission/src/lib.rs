@@ -3,9 +3,9 @@
 //! [`names`] is about names as such. In: text that somebody wrote, or names that a host listed. Out: a [`protocol::Host`] that may be asked, or
 //! a [`Refusal`] fit for people. Refused: whatever is no host name, bare public suffixes, names below no known suffix, and special-use names.
 //!
-//! [`rules`] is the language in which an operator says how many, [`counters`] count them, and [`decision`] is
-//! what comes out. [`gate`] puts them together with the operator's lists ([`list`]) for names that nobody vouches for; whom it has no room for may
-//! wait in [`waiting`].
+//! [`rules`] is the language in which an operator says how many, [`counters`] count them, and
+//! [`decision`] is what comes out. [`gate`] puts them together with the operator's lists ([`list`])
+//! for names that nobody vouches for; whom it has no room for may wait in [`waiting`].
 //!
 //! Nothing here knows a clock, chance, a file or the network.
 #![warn(

@@ -1,7 +1,8 @@
 //! Groups: all hosts below one registered domain, which names one owner as far as names can tell.
 //!
-//! In: what is known of a group and of one host in it, the time, a random number. Out: whether the host is asked now, and whether it may be
-//! listed. Refused: nothing; who is not asked is put off, never for longer than the longest interval.
+//! In: what is known of a group and of one host in it, the time, a random number. Out: whether the
+//! host is asked now, and whether it may be listed. Refused: nothing; who is not asked is put off,
+//! never for longer than the longest interval.
 //!
 //! The threshold counts all hosts that have a row, whatever their states: a count that went down by what hosts say of themselves (an opt-out, a
 //! redirect) could be played with by those who make them up. Why hosts that have lived keep their place: decision 0007.

@@ -1,6 +1,7 @@
 //! The rules of the census, without I/O, clock or chance: what a verdict does to a host's record, and when the host is due again.
 //!
-//! In: a record, a verdict, the time, a random number. Out: a change. Refused: faults; they are ours and never come here (invariant I5).
+//! In: a record, a verdict, the time, a random number. Out: a change. Refused: faults; they are
+//! ours and never come here (invariant I5).
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

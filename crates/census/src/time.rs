@@ -26,8 +26,8 @@ impl Timestamp {
     }
 }
 
-/// The moment as RFC 3339 in UTC, to the second: `2026-11-22T07:30:00Z`. Outside the years 0000 to 9999, which RFC 3339 has no digits for, the number of
-/// milliseconds and `ms`.
+/// The moment as RFC 3339 in UTC, to the second: `2026-11-22T07:30:00Z`. Outside the years 0000 to
+/// 9999, which RFC 3339 has no digits for, the number of milliseconds and `ms`.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "the range is checked first, and all divisors are constants"
@@ -35,7 +35,8 @@ impl Timestamp {
 pub fn rfc3339(at: Timestamp) -> String {
     /// Seconds at which the years 0000 and 10000 begin.
     const YEARS: Range<i64> = -62_167_219_200..253_402_300_800;
-    /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at their end.
+    /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at their
+    /// end.
     const DAYS_TO_1970: i64 = 719_468;
     const DAYS_OF_400_YEARS: i64 = 146_097;
     let seconds = at.0.div_euclid(1000);
@@ -67,7 +68,8 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A random number: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules stay pure.
+/// A random number: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules
+/// stay pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(pub u32);
 

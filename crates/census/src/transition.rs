@@ -1,7 +1,8 @@
 //! Step 5 of 7: what a verdict does to a host's record (the table of design §6).
 //!
-//! In: the record as it was when the check was taken, the verdict, the time, a random number. Out: the change: the new row entire, an entry
-//! for its history, a name that it taught us, or that it is to be forgotten. Refused: faults; they are ours and never come here (invariant I5).
+//! In: the record as it was when the check was taken, the verdict, the time, a random number. Out:
+//! the change: the new row entire, an entry for its history, a name that it taught us, or that it
+//! is to be forgotten. Refused: faults; they are ours and never come here (invariant I5).
 //!
 //! A pure function: the same arguments give the same change.
 

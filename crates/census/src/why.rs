@@ -1,7 +1,8 @@
 //! Why a host is listed, or is not: the one place that decides it.
 //!
-//! Takes what is known of a name, and returns one [`Reason`]. `fedicensus explain` renders it as a sentence for the operator, the site as a word for
-//! everybody. Whether a host is listed at all is [`is_listed`]'s and [`Group::lists`]'s rule; a test holds the reasons to both.
+//! Takes what is known of a name, and returns one [`Reason`]. `fedicensus explain` renders it as a
+//! sentence for the operator, the site as a word for everybody. Whether a host is listed at all is
+//! [`is_listed`]'s and [`Group::lists`]'s rule; a test holds the reasons to both.
 
 use protocol::{DeadReason, Host};
 use serde::Deserialize;
@@ -131,8 +132,9 @@ pub enum Reason<'r> {
 
 /// Why a name is on a list that is written at `now`, or is not.
 ///
-/// What the operator's deny-list says goes before all else. A wish of the owner, and a decision about this one host, go before what its group says; that
-/// goes before everything that the owner could mend, since a mended host of a denied group stays off all the same.
+/// What the operator's deny-list says goes before all else. A wish of the owner, and a decision
+/// about this one host, go before what its group says; that goes before everything that the owner
+/// could mend, since a mended host of a denied group stays off all the same.
 pub fn reason<'s>(
     subject: Subject<'s>,
     denied: Denied,
@@ -180,7 +182,8 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether the host has to go from what was published before, and not only from the next list (invariant I7).
+    /// Whether the host has to go from what was published before, and not only from the next list
+    /// (invariant I7).
     pub fn is_withdrawal(&self) -> bool {
         match self {
             Self::Denied
@@ -295,7 +298,8 @@ fn listed(record: &Record) -> Reason<'_> {
     }
 }
 
-/// Why a host that nothing else speaks against is not listed: it was not alive lately, or was off the list when its state began.
+/// Why a host that nothing else speaks against is not listed: it was not alive lately, or was off
+/// the list when its state began.
 fn not_alive_lately<'r>(
     record: &Record,
     before: Before,
@@ -339,7 +343,8 @@ pub enum Found {
 }
 
 impl Found {
-    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts. `None` for what no version of ours writes.
+    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts.
+    /// `None` for what no version of ours writes.
     pub fn parse(verdict: &str, reason: Option<&str>) -> Option<Self> {
         match verdict {
             "alive" => Some(Self::Alive),

@@ -1,7 +1,9 @@
-//! Cancelling a dump in progress: a dump of a million rows takes longer than an engine waits for a process to end.
+//! Cancelling a dump in progress: a dump of a million rows takes longer than an engine waits for a
+//! process to end.
 //!
-//! One thread calls [`Cancel::cancel`]. Every writer calls [`Cancel::check`] for each row and each piece of a file, returns [`DumpError::Cancelled`] and
-//! removes its unpublished files. A publication that has begun to rename files goes on to its end, which is near.
+//! One thread calls [`Cancel::cancel`]. Every writer calls [`Cancel::check`] for each row and each
+//! piece of a file, returns [`DumpError::Cancelled`] and removes its unpublished files. A
+//! publication that has begun to rename files goes on to its end, which is near.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

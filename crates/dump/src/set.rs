@@ -1,4 +1,5 @@
-//! The published set: every file that is made of the rows, their compressed companions, and the index.
+//! The published set: every file that is made of the rows, their compressed companions, and the
+//! index.
 
 pub mod guard;
 pub mod publication;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
 
-/// Names that are read from one folder. A folder with more keeps some leftovers, which only take room.
+/// Names that are read from one folder. A folder with more keeps some leftovers, which only take
+/// room.
 const NAMES_MAX: usize = 100_000;
 
 /// Why a folder is not clear.
@@ -22,7 +23,8 @@ pub enum ClearError {
     },
 }
 
-/// Removes the files and folders of `folder` whose names are hidden and `is_stale`, and gives their number.
+/// Removes the files and folders of `folder` whose names are hidden and `is_stale`, and gives their
+/// number.
 ///
 /// # Errors
 /// See [`ClearError`].

@@ -1,4 +1,5 @@
-//! The few calls to the file system: a seam, so that tests can fail any of them or make it the last.
+//! The few calls to the file system: a seam, so that tests can fail any of them or make it the
+//! last.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -6,7 +7,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Folders that are published: everybody reads them, nginx among them as another user; nobody else writes.
+/// Folders that are published: everybody reads them, nginx among them as another user; nobody else
+/// writes.
 const FOLDER_MODE: u32 = 0o755;
 
 /// Who may read a file. Only its owner writes to it.

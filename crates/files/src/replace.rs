@@ -16,8 +16,9 @@ pub struct Written<D: Disk> {
 
 /// Replaces the file at `place`, or makes it.
 ///
-/// Once it returns, a power cut leaves the new file. A crash before that leaves the old file or the new one, whole. Two writers of one place need a lock of
-/// their own: the name beside it is always `.NAME.new`.
+/// Once it returns, a power cut leaves the new file. A crash before that leaves the old file or the
+/// new one, whole. Two writers of one place need a lock of their own: the name beside it is always
+/// `.NAME.new`.
 ///
 /// # Errors
 /// The system's. The old file is still there, unless only syncing the folder failed.

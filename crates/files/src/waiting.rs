@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Mode};
 
-/// Files that wait beside their places, each with a tag of the caller's. Dropped, it removes those that still wait.
+/// Files that wait beside their places, each with a tag of the caller's. Dropped, it removes those
+/// that still wait.
 ///
 /// Syncing is the caller's: one call for each file, or one for the whole file system.
 #[derive(Debug)]
@@ -41,7 +42,8 @@ pub struct Put<T> {
 impl<D: Disk, T> Waiting<D, T> {
     /// No files yet. Until they take their places, their names are `.NAME.CHANCE` and `ending`.
     pub fn new(disk: D, ending: &str) -> Self {
-        // By chance, so that no run meets another's files: process ids repeat from container to container.
+        // By chance, so that no run meets another's files: process ids repeat from container to
+        // container.
         let chance = RandomState::new().hash_one(ending);
         Self {
             disk,

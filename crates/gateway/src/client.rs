@@ -299,7 +299,8 @@ impl Egress {
         self.connection.reader.fill_buf().await.ok();
     }
 
-    /// Closes the egress. `proven` says that the check came out alive, so that the address is paced by its block alone.
+    /// Closes the egress. `proven` says that the check came out alive, so that the address is paced
+    /// by its block alone.
     ///
     /// # Errors
     /// When the gateway failed us: there is no account then, which is a fault.

@@ -1,4 +1,5 @@
-//! What a way out needs of the network: addresses, routes, pacing, DNS, dialling, and the first bytes of TLS.
+//! What a way out needs of the network: addresses, routes, pacing, DNS, dialling, and the first
+//! bytes of TLS.
 
 pub mod address;
 pub mod client_hello;

@@ -17,7 +17,8 @@ pub struct Settings {
     pub control_socket: PathBuf,
     /// Where texts alone may be asked for: the intake's socket. Default none. Whoever has it can open no way out.
     pub text_socket: Option<PathBuf>,
-    /// Below it stands a directory a check. Default `/run/egress`: the volume that the launcher mounts into every check.
+    /// Below it stands a directory a check. Default `/run/egress`: the volume that the launcher
+    /// mounts into every check.
     pub egress_root: PathBuf,
     /// Resolvers to ask. Default none: those of `/etc/resolv.conf`, read once at start.
     pub resolvers: Vec<SocketAddr>,
@@ -37,7 +38,8 @@ pub struct Settings {
     pub paces: Paces,
     /// Lab: divides every pace. Default 1; 0 is refused. Large means no pacing at all.
     pub pace_divisor: u32,
-    /// Lab: addresses come from this file instead of DNS, see [`crate::net::names_file`]. Default none.
+    /// Lab: addresses come from this file instead of DNS, see [`crate::net::names_file`]. Default
+    /// none.
     pub names_file: Option<PathBuf>,
     /// Lab: private and loopback addresses may be dialled. Default no.
     pub allow_private: bool,
@@ -66,7 +68,8 @@ pub struct BudgetLimits {
 pub struct Paces {
     /// Look-ups below one registered domain. Default 10 s: a wildcard farm costs its owner's servers six look-ups a minute.
     pub group: Duration,
-    /// Checks of one address at which no living instance was proven. Default 10 s: thousands of names may point at a victim that never asked for it.
+    /// Checks of one address at which no living instance was proven. Default 10 s: thousands of
+    /// names may point at a victim that never asked for it.
     pub address: Duration,
     /// Checks of one /24 or /64. Default 2 s: a neighbourhood mostly shares a machine or a line.
     pub block: Duration,

@@ -1,8 +1,8 @@
 //! Reads the crawler's database (minoru-fediverse-crawler, `src/db.rs`) a page at a time.
 //!
-//! The file may hold anything. It is rejected without the tables and columns that all versions of the
-//! crawler have, or with more than [`HOSTS_MAX`] hosts. A row whose name can't be a host name is
-//! skipped and reported. Columns that only some versions have are read if they exist.
+//! The file may hold anything. It is rejected without the tables and columns that all versions of
+//! the crawler have, or with more than [`HOSTS_MAX`] hosts. A row whose name can't be a host name
+//! is skipped and reported. Columns that only some versions have are read if they exist.
 //!
 //! Nothing that the file defines is run: no view, trigger, virtual table or generated column. The
 //! length of a text is checked before the text is loaded.

@@ -11,10 +11,12 @@ use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
-/// 2015-01-01 in seconds. The crawler is younger, so an earlier moment is wrong and counts as unknown.
+/// 2015-01-01 in seconds. The crawler is younger, so an earlier moment is wrong and counts as
+/// unknown.
 const EARLIEST_S: i64 = 1_420_070_400;
 
-/// The largest count that is imported: more than one a day since [`EARLIEST_S`] for decades to come.
+/// The largest count that is imported: more than one a day since [`EARLIEST_S`] for decades to
+/// come.
 const COUNT_MAX: u32 = 20_000;
 
 /// The state of a host in the crawler's database.

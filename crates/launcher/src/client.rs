@@ -21,8 +21,8 @@ use crate::wire::{
 /// For connecting and for writing a request of 1 KiB to a launcher that works.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The answer to anything but a launch. The longest is that to `list`, with a thousand ids. The launcher waits 10 s for its engine to be found,
-/// and as long for that one's answer.
+/// The answer to anything but a launch. The longest is that to `list`, with a thousand ids. The
+/// launcher waits 10 s for its engine to be found, and as long for that one's answer.
 const ANSWER_LIMITS: LineLimits = LineLimits {
     bytes_max: 64 * 1024,
     time_max: Duration::from_secs(25),

@@ -1,8 +1,10 @@
 //! The container engine as the launcher needs it, and nothing more.
 //!
-//! In: a [`Spec`]. Out: a container that runs, its bytes and its exit code. [`crate::engine::bollard`] speaks to Docker and Podman; the lab and
-//! the tests bring implementations of their own, which therefore need no engine. Every call is given its time-out by the launcher, so an
-//! implementation may take as long as it likes, but dropping a call's future must not block.
+//! In: a [`Spec`]. Out: a container that runs, its bytes and its exit code.
+//! [`crate::engine::bollard`] speaks to Docker and Podman; the lab and the tests bring
+//! implementations of their own, which therefore need no engine. Every call is given its time-out
+//! by the launcher, so an implementation may take as long as it likes, but dropping a call's future
+//! must not block.
 
 pub mod bollard;
 

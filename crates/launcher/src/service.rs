@@ -1,4 +1,5 @@
-//! The launcher's service: its socket, the checks that run, and what keeps the engine fit to run them.
+//! The launcher's service: its socket, the checks that run, and what keeps the engine fit to run
+//! them.
 
 pub(crate) mod server;
 

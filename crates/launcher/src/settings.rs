@@ -7,13 +7,15 @@ use protocol::limits;
 
 use crate::container::confinement::Confinement;
 
-/// How long a launch waits for the first probe, so that an orchestrator that starts together with the launcher doesn't begin with faults.
+/// How long a launch waits for the first probe, so that an orchestrator that starts together with
+/// the launcher doesn't begin with faults.
 pub(crate) const STARTING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The launcher's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Path of the socket that the orchestrator connects to. Its folder is a volume that those two share.
+    /// Path of the socket that the orchestrator connects to. Its folder is a volume that those two
+    /// share.
     pub socket: PathBuf,
     /// Name of the checker's image: a name both engines take must start with `localhost/`.
     pub image: String,

@@ -1,4 +1,5 @@
-//! Makes a socket, in place of one that a former process left behind and never in place of one that is served.
+//! Makes a socket, in place of one that a former process left behind and never in place of one that
+//! is served.
 
 use std::fs::Permissions;
 use std::io;
@@ -38,7 +39,8 @@ pub struct Listener {
     look: Option<Interval>,
 }
 
-/// Makes a socket at `path` and gives it `mode`. A socket on which nobody answers any more is removed first; all else at `path` stays.
+/// Makes a socket at `path` and gives it `mode`. A socket on which nobody answers any more is
+/// removed first; all else at `path` stays.
 ///
 /// # Errors
 /// When another process serves it, or it can't be made.
@@ -171,7 +173,8 @@ mod tests {
         let _living = StdListener::bind(&rig.path).unwrap();
         let refused = bind(&rig.path, 0o600);
         assert!(matches!(refused, Err(BindError::InUse(_))), "{refused:?}");
-        // Linux queues one connection more than the backlog; std's is 128, or what the kernel allows.
+        // Linux queues one connection more than the backlog; std's is 128, or what the kernel
+        // allows.
         let mut waiting = Vec::new();
         let full = loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -55,7 +55,8 @@ pub enum AskError {
     Late(Duration),
 }
 
-/// Connects, writes a line and reads one, within one deadline: [`LineLimits::time_max`] of the answer. The connection stays open.
+/// Connects, writes a line and reads one, within one deadline: [`LineLimits::time_max`] of the
+/// answer. The connection stays open.
 ///
 /// # Errors
 /// Why there is no answer.

@@ -1,6 +1,8 @@
-//! The Unix sockets over which the parts talk to each other: binding one, serving connections, and reading and writing one line.
+//! The Unix sockets over which the parts talk to each other: binding one, serving connections, and
+//! reading and writing one line.
 //!
-//! Every wait and every buffer has a bound that the caller names. The crate knows no message: a line is bytes.
+//! Every wait and every buffer has a bound that the caller names. The crate knows no message: a
+//! line is bytes.
 
 mod bind;
 mod connection;

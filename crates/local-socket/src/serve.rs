@@ -36,8 +36,8 @@ impl Accept for Listener {
     }
 }
 
-/// Serves connections until `shutdown`, each in a task of its own, and then drops those that are left. A `handle` whose work must go on spawns
-/// it and waits for it.
+/// Serves connections until `shutdown`, each in a task of its own, and then drops those that are
+/// left. A `handle` whose work must go on spawns it and waits for it.
 pub async fn serve<A, H, F>(
     mut listener: A,
     limits: Limits,

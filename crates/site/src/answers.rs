@@ -1,4 +1,5 @@
-//! Answers to "is my instance listed, and why not?": a shard of hashed names a file, and the words for each answer.
+//! Answers to "is my instance listed, and why not?": a shard of hashed names a file, and the words
+//! for each answer.
 
 pub mod answer;
 pub(crate) mod shards;

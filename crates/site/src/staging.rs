@@ -47,7 +47,8 @@ pub(crate) fn gzip<W: Write>(to: W) -> Gzip<W> {
 #[derive(Debug)]
 pub(crate) struct Staging {
     folder: PathBuf,
-    /// In the order in which they take their places. The tag is the path of a page that the rest can do without.
+    /// In the order in which they take their places. The tag is the path of a page that the rest
+    /// can do without.
     waiting: Waiting<SystemDisk, Option<String>>,
     /// Folders below the public one that files were made in.
     folders: Vec<PathBuf>,
@@ -198,7 +199,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until all that was written is on the disk, as long as the disk takes: `cancel` is checked after it.
+    /// Waits until all that was written is on the disk, as long as the disk takes: `cancel` is
+    /// checked after it.
     pub(crate) fn sync(&self) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "syncing", error);
         let folder = File::open(&self.folder).map_err(failed)?;

@@ -54,7 +54,8 @@ pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
 }
 
 impl Site {
-    /// Begins a site in the public folder. It ends with [`SiteError::Cancelled`] once `cancel` is called, up to [`Staged::publish`].
+    /// Begins a site in the public folder. It ends with [`SiteError::Cancelled`] once `cancel` is
+    /// called, up to [`Staged::publish`].
     ///
     /// # Errors
     /// When the folder is not there or can't be written.

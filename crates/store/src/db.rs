@@ -1,4 +1,5 @@
-//! The database file: how it is opened, migrated, kept sound and emptied of its log. `error.rs` has the errors of the whole crate.
+//! The database file: how it is opened, migrated, kept sound and emptied of its log. `error.rs` has
+//! the errors of the whole crate.
 
 pub(crate) mod checkpoint;
 pub(crate) mod connection;

@@ -1,4 +1,5 @@
-//! One file a table, or a few tables that change together: the statements, and the types of their rows.
+//! One file a table, or a few tables that change together: the statements, and the types of their
+//! rows.
 
 pub(crate) mod admitted;
 pub(crate) mod days;

@@ -1,7 +1,7 @@
 //! Step 6 of 7: changes become rows.
 //!
-//! Any number of tasks send requests through a bounded queue. Each is answered after the commit that
-//! holds it (invariant I6). A request that fails leaves the others of its batch alone.
+//! Any number of tasks send requests through a bounded queue. Each is answered after the commit
+//! that holds it (invariant I6). A request that fails leaves the others of its batch alone.
 //!
 //! One thread (`writer/thread.rs`) owns the only connection that writes. It commits the waiting
 //! requests, up to a bound, as one transaction: an fsync costs the same for one verdict as for a
@@ -72,7 +72,8 @@ impl Writer {
     /// Writes a change: the row and its history; the host is no longer in flight, and its interruptions, faults and last note are cleared. All of it
     /// or nothing. The candidate that it names is for the gate to let in.
     ///
-    /// An opt-out by word of mouth or a hold that came in since the check began stands: see [`Committed::overruled`].
+    /// An opt-out by word of mouth or a hold that came in since the check began stands: see
+    /// [`Committed::overruled`].
     ///
     /// # Errors
     /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
@@ -142,8 +143,9 @@ impl Writer {
         Ok(unknown)
     }
 
-    /// Adds names that the gate has room for, with the counters that they moved and what changed among those who wait: all of it or nothing. Known
-    /// names are not touched, forgotten ones stay out. Gives, for each name, whether it was new. The caller bounds how much it is.
+    /// Adds names that the gate has room for, with the counters that they moved and what changed
+    /// among those who wait: all of it or nothing. Known names are not touched, forgotten ones stay
+    /// out. Gives, for each name, whether it was new. The caller bounds how much it is.
     ///
     /// # Errors
     /// A fault of ours; nothing was written.

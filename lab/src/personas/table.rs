@@ -14,7 +14,8 @@ pub struct Persona {
     pub host: Host,
     /// What it plays, for people.
     pub plays: String,
-    /// The numbers of the facts about hostile and odd servers that it stands for; none for ordinary software.
+    /// The numbers of the facts about hostile and odd servers that it stands for; none for ordinary
+    /// software.
     pub facts: Vec<u8>,
     /// Who names it.
     pub via: Via,

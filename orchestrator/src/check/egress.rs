@@ -1,7 +1,7 @@
 //! Asks the gateway to open a host: ready, unreachable, deferred or offline.
 //!
-//! A host that can't be opened ends its check here: nothing answered, so there is nothing to parse. What the gateway itself does not answer is
-//! a fault.
+//! A host that can't be opened ends its check here: nothing answered, so there is nothing to parse.
+//! What the gateway itself does not answer is a fault.
 
 use census::state::Verdict;
 use gateway::{Egress, Opened};

@@ -1,4 +1,5 @@
-//! What the scheduler learns from a verdict: the outcome, with what it shows to work and what must be shown to work before it counts.
+//! What the scheduler learns from a verdict: the outcome, with what it shows to work and what must
+//! be shown to work before it counts.
 //!
 //! Built here alone, for hosts that could not be opened and for those that a container looked at.
 
@@ -81,8 +82,9 @@ pub(crate) fn is_about_host(outcome: &CheckOutcome) -> bool {
     }
 }
 
-/// Whether whoever answered had the host's own certificate, so that the name had led to the right place. What fails before or without TLS may
-/// have gone astray, and so may what ended the checker itself.
+/// Whether whoever answered had the host's own certificate, so that the name had led to the right
+/// place. What fails before or without TLS may have gone astray, and so may what ended the checker
+/// itself.
 fn answered_by_itself(verdict: &Verdict) -> bool {
     let Verdict::Dead { reason, .. } = verdict else {
         return true;

@@ -1,5 +1,5 @@
-//! `import --minoru`: imports the database of Minoru's crawler through the daemon, or directly if no
-//! daemon runs.
+//! `import --minoru`: imports the database of Minoru's crawler through the daemon, or directly if
+//! no daemon runs.
 //!
 //! Sends the hosts in batches, with their states and times, and prints a summary.
 

@@ -22,7 +22,8 @@ const OPENS_PER_CHECK_MAX: u32 = 8;
 /// Hosts opened for each container slot: some turn out dead, and others end while they wait.
 const OPENS_PER_CHECK: u32 = 4;
 
-/// Shared suffixes that all new names of a day have room for: one that is filled leaves room for the others.
+/// Shared suffixes that all new names of a day have room for: one that is filled leaves room for
+/// the others.
 const SHARED_SUFFIXES: u32 = 50;
 
 /// Longest pace, in ms: an hour.
@@ -38,8 +39,9 @@ pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
     Ok(Bounds { least, most })
 }
 
-/// Hosts that are checked or wait for a container at once while the limit of containers is at its highest. The scheduler counts a host that is still
-/// being opened by its chance to need a container.
+/// Hosts that are checked or wait for a container at once while the limit of containers is at its
+/// highest. The scheduler counts a host that is still being opened by its chance to need a
+/// container.
 pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
     let checks_max = checks(values)?.most;
     values.parse("lab.opens_max", |text| match text {
@@ -52,7 +54,8 @@ pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
     })
 }
 
-/// Ways that the gateway has to hold and make at once: all of the slots taken by hosts that hardly ever need one.
+/// Ways that the gateway has to hold and make at once: all of the slots taken by hosts that hardly
+/// ever need one.
 pub(super) fn gateway_opens_max(values: &Values) -> Result<u32, ConfigError> {
     Ok(opens_max(values)?.saturating_mul(OPENINGS_PER_SLOT))
 }

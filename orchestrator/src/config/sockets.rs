@@ -13,7 +13,8 @@ enum Optional {
     Metrics,
 }
 
-/// Where the parts listen. Each socket has a folder of its own: it is a volume that only the socket's two sides share.
+/// Where the parts listen. Each socket has a folder of its own: it is a volume that only the
+/// socket's two sides share.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets {
     run_dir: PathBuf,

@@ -179,8 +179,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("log_format", "text", "`text` or `json`."),
 ];
 
-/// The settings of the lab. No flag and no environment variable sets them: only the table `[lab]` of the settings file, which nobody but the lab
-/// mounts.
+/// The settings of the lab. No flag and no environment variable sets them: only the table `[lab]`
+/// of the settings file, which nobody but the lab mounts.
 pub const LAB_SETTINGS: &[Setting] = &[
     setting(
         "lab.names_file",

@@ -1,4 +1,5 @@
-//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and `sentence` puts it into words.
+//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and
+//! `sentence` puts it into words.
 
 mod sentence;
 
@@ -111,7 +112,8 @@ fn facts(stored: &Stored) -> Facts<'_> {
     }
 }
 
-/// Explains a name. A list written now goes by this; the published one may be older. `denied` is the line of the operator's deny-list that covers it.
+/// Explains a name. A list written now goes by this; the published one may be older. `denied` is
+/// the line of the operator's deny-list that covers it.
 pub fn explain(
     host: &Host,
     entry: Entry<'_>,

@@ -238,7 +238,8 @@ impl NameGate {
         .await
     }
 
-    /// Lets in the hosts that the operator imports from another crawler, as [`NameGate::brought`], due when the records say.
+    /// Lets in the hosts that the operator imports from another crawler, as [`NameGate::brought`],
+    /// due when the records say.
     ///
     /// # Errors
     /// A fault of ours; some of the hosts may be in already.
@@ -330,10 +331,11 @@ pub fn tell_reload(outcome: &Result<String, String>) {
     }
 }
 
-/// Each name once, in the order of names: those of a transaction share pages of the index, so each writes less (`bench/RESULTS.md`).
+/// Each name once, in the order of names: those of a transaction share pages of the index, so each
+/// writes less (`bench/RESULTS.md`).
 ///
-/// Begins with the name that was told first and goes on from the beginning at the end, so that names that come first in that order are not always the
-/// first to find room.
+/// Begins with the name that was told first and goes on from the beginning at the end, so that
+/// names that come first in that order are not always the first to find room.
 fn by_name(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let first = candidates.first().map(|one| one.host.clone());
     candidates.sort_unstable_by(|one, other| one.host.cmp(&other.host));

@@ -1,8 +1,10 @@
 //! Public lists that are read on a schedule, by a container of the checker image in list mode.
 //!
-//! In: the operator's file of sources, the lines of such a run, what is remembered of a source. Out: names for the gate, or the text of a new list of
-//! public suffixes. Refused: lists that grew tenfold at once, until an operator says that it is well, and suffix lists that shrank or are none. No
-//! list says anything about a host (invariant I3): its names are candidates and nothing else.
+//! In: the operator's file of sources, the lines of such a run, what is remembered of a source.
+//! Out: names for the gate, or the text of a new list of public suffixes. Refused: lists that grew
+//! tenfold at once, until an operator says that it is well, and suffix lists that shrank or are
+//! none. No list says anything about a host (invariant I3): its names are candidates and nothing
+//! else.
 //!
 //! What is remembered of a source from one reading to the next, and what a reading changes of it: `census::source`.
 

@@ -1,7 +1,8 @@
 //! Admission rules and the list of public suffixes that they go by, read from their files.
 //!
-//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`] that the gate goes by. Refused: files that can't
-//! be read or are too big, rules with any line that is none, and a list that is none: all or nothing, so that what is in force stays in force.
+//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`]
+//! that the gate goes by. Refused: files that can't be read or are too big, rules with any line
+//! that is none, and a list that is none: all or nothing, so that what is in force stays in force.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,8 @@ pub struct Files {
     pub test_domain: TestDomain,
 }
 
-/// The file that replaces the built-in list of public suffixes if it exists. An operator puts it there, or a source that is read.
+/// The file that replaces the built-in list of public suffixes if it exists. An operator puts it
+/// there, or a source that is read.
 #[derive(Debug, Clone, Default)]
 pub struct SuffixPlace(pub PathBuf);
 

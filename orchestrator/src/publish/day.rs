@@ -13,7 +13,8 @@ use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
 
 use super::PublishError;
 
-/// The counts of the set that stands in `folder`; nothing when none does. None are made once `cancel` is called.
+/// The counts of the set that stands in `folder`; nothing when none does. None are made once
+/// `cancel` is called.
 pub(super) fn counts(
     reader: &Reader,
     folder: &Path,

@@ -201,7 +201,8 @@ impl Handler {
         Ok(outcome)
     }
 
-    /// Brings a submitted host to the gate, vouched for by a key's hash and its domain, or by itself.
+    /// Brings a submitted host to the gate, vouched for by a key's hash and its domain, or by
+    /// itself.
     pub(crate) async fn submit(
         &self,
         host: &Host,
@@ -357,7 +358,8 @@ impl ControlSocket {
     /// Makes the socket.
     ///
     /// # Errors
-    /// When it can't be made: its path is too long, its directory can't be written, or another process serves it.
+    /// When it can't be made: its path is too long, its directory can't be written, or another
+    /// process serves it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         Ok(Self(socket::listen(path, socket::OWN_USER)?))
     }

@@ -19,13 +19,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Makes a socket of this mode. It is made again when somebody removes it.
 ///
 /// # Errors
-/// When it can't be made: its path is too long, its directory can't be written, or another process serves it.
+/// When it can't be made: its path is too long, its directory can't be written, or another process
+/// serves it.
 pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<Listener> {
     Ok(local_socket::bind(path, mode)?.remade_when_missing(LOOK_EVERY))
 }
 
-/// Serves a socket until `shutdown`: `talk` with each connection, at most `connections_max` at once. Conversations that are open then go on,
-/// so that a command gets its last answer.
+/// Serves a socket until `shutdown`: `talk` with each connection, at most `connections_max` at
+/// once. Conversations that are open then go on, so that a command gets its last answer.
 pub(crate) async fn serve<Talking>(
     listener: Listener,
     connections_max: usize,

@@ -1,4 +1,5 @@
-//! Services for tests of what works with them: the real store and clock, chance from a seed, and no parts but whom the test plays.
+//! Services for tests of what works with them: the real store and clock, chance from a seed, and no
+//! parts but whom the test plays.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -270,7 +270,8 @@ impl Story {
         Ok(())
     }
 
-    /// The daemon has recovered: its gate is open, the database sound, and what the last lives left is gone.
+    /// The daemon has recovered: its gate is open, the database sound, and what the last lives left
+    /// is gone.
     async fn is_up(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         self.world

@@ -9,7 +9,8 @@ use lab::crowd::Crowd;
 use lab::request_log::{self, Entry};
 use tests::{Engine, Options, World};
 
-/// Lives at the same address, and proves by it that the address is asked at the pace of its block: what is promised before keeps to the slower one.
+/// Lives at the same address, and proves by it that the address is asked at the pace of its block:
+/// what is promised before keeps to the slower one.
 const FIRST: &str = "dying.lab.test";
 
 /// All at 127.0.0.1, due at once.

@@ -55,8 +55,8 @@ fn last_run(stored: &Stored, word: &str) -> Vec<Timestamp> {
     run
 }
 
-/// The run that ended in the state that it has now. A check by the schedule, next to the story's own,
-/// may add a verdict to the history after that.
+/// The run that ended in the state that it has now. A check by the schedule, next to the story's
+/// own, may add a verdict to the history after that.
 fn run_to_state(stored: &Stored, word: &str) -> Vec<Timestamp> {
     let mut run = last_run(stored, word);
     run.retain(|at| *at <= stored.record.since);

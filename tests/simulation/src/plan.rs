@@ -57,7 +57,8 @@ impl Plan {
         }
     }
 
-    /// The gateway's pace over all: the ordinary one, or twice what the engine starts where that is more, as whoever has an engine that fast sets it.
+    /// The gateway's pace over all: the ordinary one, or twice what the engine starts where that is
+    /// more, as whoever has an engine that fast sets it.
     pub fn dials_a_second(&self) -> u32 {
         DIALS_A_SECOND.max((2.0 * self.capacity).ceil() as u32)
     }
@@ -69,7 +70,8 @@ impl Plan {
     }
 }
 
-/// What breaks an invariant on purpose: a test of an invariant is worth nothing that has never failed.
+/// What breaks an invariant on purpose: a test of an invariant is worth nothing that has never
+/// failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
     /// Hosts are given back while they are checked.

@@ -1,4 +1,5 @@
-//! The census's own parts, put on a stage: store, gate, services, and a clock that goes when it is told to.
+//! The census's own parts, put on a stage: store, gate, services, and a clock that goes when it is
+//! told to.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Worlds as data: how many live, how they come and go, what floods, what breaks.
 //!
-//! In: nothing. Out: the named worlds. Refused: nothing; a world is only numbers, and `truth` draws from them.
+//! In: nothing. Out: the named worlds. Refused: nothing; a world is only numbers, and `truth` draws
+//! from them.
 
 pub(crate) mod names;
 pub(crate) mod network;

@@ -1,6 +1,7 @@
 //! The launcher over [`tests::ProcessEngine`], as a process that can be killed, stopped and started again.
 //!
-//! Arguments: the gate's socket, the egress directory, how many checks at once, the checker's program, the file that plays the engine's trouble.
+//! Arguments: the gate's socket, the egress directory, how many checks at once, the checker's
+//! program, the file that plays the engine's trouble.
 
 use std::path::PathBuf;
 

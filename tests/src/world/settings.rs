@@ -1,4 +1,5 @@
-//! The settings of a world's parts: variables of their environment, and the file with the lab's own.
+//! The settings of a world's parts: variables of their environment, and the file with the lab's
+//! own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ impl Settings {
         self.values.get(key).cloned().unwrap_or_default()
     }
 
-    /// The environment of a part with these settings. Writes the settings file that it names into `directory`.
+    /// The environment of a part with these settings. Writes the settings file that it names into
+    /// `directory`.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -58,7 +60,8 @@ impl Settings {
     }
 }
 
-/// Writes a settings file with these keys and values in the table `[lab]` into `directory`, in one step, and returns its path.
+/// Writes a settings file with these keys and values in the table `[lab]` into `directory`, in one
+/// step, and returns its path.
 ///
 /// # Errors
 /// When it can't be written.

@@ -3,7 +3,8 @@
 /// How much of CI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// What has to pass before a change is taken: everything that a change can break, of the longest steps a sample.
+    /// What has to pass before a change is taken: everything that a change can break, of the
+    /// longest steps a sample.
     Quick,
     /// That and all the rest.
     Full,
@@ -12,7 +13,8 @@ pub(crate) enum Tier {
 /// Tag of the images that CI builds, so that it replaces none of a census on the same engine.
 pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
-/// Scenarios whose subject is what programs of others make of our files; each needs some of these programs.
+/// Scenarios whose subject is what programs of others make of our files; each needs some of these
+/// programs.
 pub(crate) const READERS: [&str; 4] = [
     "published::files::",
     "metrics::",
@@ -28,7 +30,8 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
     "failures::kills::",
 ];
 
-/// What containers don't matter to, or what needs a short week that an engine has no time for: the full tier leaves it out over containers.
+/// What containers don't matter to, or what needs a short week that an engine has no time for: the
+/// full tier leaves it out over containers.
 pub(crate) const PROCESSES_SUFFICE: [&str; 14] = [
     "published::files::",
     "confinement::firewall::",
@@ -46,7 +49,8 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 14] = [
     "published::visitors::",
 ];
 
-/// Kills at random in the quick tier, over processes and over containers. Every thirteenth takes the launcher with it.
+/// Kills at random in the quick tier, over processes and over containers. Every thirteenth takes
+/// the launcher with it.
 pub(crate) const KILLS_OVER_PROCESSES: &str = "40";
 pub(crate) const KILLS_OVER_CONTAINERS: &str = "26";
 
@@ -62,7 +66,8 @@ pub(crate) const SCENARIOS_AT_ONCE: &str = "12";
 /// Unit tests wait less.
 pub(crate) const TESTS_AT_ONCE: &str = "6";
 
-/// Programs of [`READERS`] that only the full tier's packages have: the quick tier names those that are missing.
+/// Programs of [`READERS`] that only the full tier's packages have: the quick tier names those that
+/// are missing.
 pub(crate) const READER_PROGRAMS: [&str; 2] = ["chromium", "promtool"];
 
 /// What firewalls refused. Only root can try.
@@ -71,5 +76,6 @@ pub(crate) const FIREWALL_TABLE: &str = "firewall.md";
 /// Tables that the full tier's tests must have written: a skipped test writes none.
 pub(crate) const TABLES: [&str; 4] = ["adversary.md", "faults.md", FIREWALL_TABLE, "fuzz.md"];
 
-/// Free bytes below which CI does not begin: the build takes some 6 GB, the images' build stage 3 GB.
+/// Free bytes below which CI does not begin: the build takes some 6 GB, the images' build stage 3
+/// GB.
 pub(crate) const FREE_BYTES_MIN: u64 = 15_000_000_000;

@@ -8,7 +8,8 @@ use super::lab::NAME;
 use super::step::Context;
 use crate::step::{Outcome, output, passes, say};
 
-/// Largest images, in bytes. A checker is started for every check and is all that a hostile host could ever use.
+/// Largest images, in bytes. A checker is started for every check and is all that a hostile host
+/// could ever use.
 const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
     ("localhost/fedicensus-checker", 10_000_000),
     ("localhost/fedicensus-orchestrator", 30_000_000),

@@ -1,4 +1,5 @@
-//! The lab as a newcomer starts it: every service by compose, personas' verdicts, the list through nginx.
+//! The lab as a newcomer starts it: every service by compose, personas' verdicts, the list through
+//! nginx.
 
 use std::process::Command;
 
@@ -65,7 +66,8 @@ fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Personas with commas between them: every so-many-th of those that the seed names, beginning at one that the commit chooses.
+/// Personas with commas between them: every so-many-th of those that the seed names, beginning at
+/// one that the commit chooses.
 fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
     let image = format!("localhost/fedicensus-lab:{IMAGE_TAG}");
     let label = format!("org.fedicensus=fedicensus-{NAME}");
@@ -113,8 +115,8 @@ fn drawn<'names>(names: &[&'names str], seed: usize) -> Vec<&'names str> {
 }
 
 /// Invariant I1's other half: the parts that hold the database, the engine's socket and strangers'
-/// requests have no network, and no part can write or gain anything.
-/// Asked of the engine, and of the kernel about each part's first process: what was asked for may not have been done.
+/// requests have no network, and no part can write or gain anything. Asked of the engine, and of
+/// the kernel about each part's first process: what was asked for may not have been done.
 fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Result<()> {
     let label = format!("label=org.fedicensus=fedicensus-{NAME}");
     let format = "{{.Name}} {{.HostConfig.NetworkMode}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}} {{.State.Pid}}";
@@ -156,7 +158,8 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
     Ok(())
 }
 
-/// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a visitor at theirs is not.
+/// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a
+/// visitor at theirs is not.
 fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
     let label = format!("label=org.fedicensus=fedicensus-{NAME}");
     let web = output(engine.command().args([

@@ -24,7 +24,8 @@ const SCRIPTS: [&str; 10] = [
     "lab/up",
 ];
 
-/// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but for units.
+/// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but
+/// for units.
 const ROOTLESS: &str = "tests/rootless";
 
 pub(super) fn fmt(context: &Context<'_>) -> anyhow::Result<Outcome> {

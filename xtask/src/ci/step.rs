@@ -1,4 +1,5 @@
-//! Runs steps: each as a process of its own, whose output goes to the terminal and to a file, in order or beside the others.
+//! Runs steps: each as a process of its own, whose output goes to the terminal and to a file, in
+//! order or beside the others.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -173,7 +174,8 @@ impl<'root> Course<'root> {
         })
     }
 
-    /// Begins a step once those are at their end that it comes after, and waits for it unless it runs beside others.
+    /// Begins a step once those are at their end that it comes after, and waits for it unless it
+    /// runs beside others.
     pub(crate) fn step(&mut self, step: &'static Step) -> anyhow::Result<()> {
         for name in step.needs.iter().chain(step.after) {
             self.wait_for(name)?;
@@ -335,8 +337,8 @@ impl End {
     }
 }
 
-/// Copies what a step writes to the terminal until it has ended. From the file and not from a pipe, which a program that outlives the step would
-/// keep open.
+/// Copies what a step writes to the terminal until it has ended. From the file and not from a pipe,
+/// which a program that outlives the step would keep open.
 fn follow(running: &mut Running) -> anyhow::Result<ExitStatus> {
     let mut log = File::open(&running.log)?;
     loop {

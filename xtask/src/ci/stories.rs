@@ -1,4 +1,5 @@
-//! The scenarios: over plain processes, over containers, and with programs of others; and the tables that they write.
+//! The scenarios: over plain processes, over containers, and with programs of others; and the
+//! tables that they write.
 
 use std::process::Command;
 
@@ -13,10 +14,12 @@ use super::step::Context;
 use crate::confinement as found;
 use crate::step::{Outcome, output, passes, say, target_folder};
 
-/// Of the whole workspace: a package by itself has other features, and half the workspace would be compiled again.
+/// Of the whole workspace: a package by itself has other features, and half the workspace would be
+/// compiled again.
 const SCENARIOS: &str = "test --workspace --locked --test scenarios";
 
-/// Tests of the packages that hold the programs which scenarios start: cargo builds a package's programs for its integration tests.
+/// Tests of the packages that hold the programs which scenarios start: cargo builds a package's
+/// programs for its integration tests.
 const PROGRAMS: &str = "--no-run --test program --test check --test binary --example hold_lock";
 
 pub(super) fn over_processes(context: &Context<'_>) -> anyhow::Result<Outcome> {
@@ -79,7 +82,8 @@ pub(super) fn confinement(context: &Context<'_>) -> anyhow::Result<Outcome> {
     found::run(context.root, found::Use::Compare { machine })
 }
 
-/// Shows what the tests measured and tried, table by table: figures that nobody reads are not worth their making.
+/// Shows what the tests measured and tried, table by table: figures that nobody reads are not worth
+/// their making.
 pub(super) fn tables(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let folder = target_folder(context.root).join("tables");
     let mut files = Vec::new();
@@ -108,8 +112,8 @@ pub(super) fn tables(context: &Context<'_>) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The scenarios' program, with the programs that they start built, and without what an environment may say of how they run. Arguments are the
-/// program's own.
+/// The scenarios' program, with the programs that they start built, and without what an environment
+/// may say of how they run. Arguments are the program's own.
 fn scenarios(context: &Context<'_>) -> anyhow::Result<Command> {
     passes(&mut context.cargo(&format!("{SCENARIOS} {PROGRAMS}")))?;
     let mut test = context.cargo(&format!("{SCENARIOS} --"));

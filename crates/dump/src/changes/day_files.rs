@@ -165,7 +165,8 @@ pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: &Sha256He
 /// The names of who has left since, taken out of sections.
 pub(super) struct Scrub<S> {
     has_left: S,
-    /// Names that have not left. Hosts that come and go are named nearly every day, and each call of `has_left` reads the database.
+    /// Names that have not left. Hosts that come and go are named nearly every day, and each call
+    /// of `has_left` reads the database.
     recent: RecentNames,
 }
 

@@ -26,7 +26,8 @@ pub enum Standing {
         /// The other one. It is named only if its own standing is [`Standing::Listed`].
         to: Option<String>,
     },
-    /// It opted out, asked to be hidden, is marked gone by its owner, is denied, held back or parked. Its name stands nowhere from now on.
+    /// It opted out, asked to be hidden, is marked gone by its owner, is denied, held back or
+    /// parked. Its name stands nowhere from now on.
     Withdrawn,
 }
 

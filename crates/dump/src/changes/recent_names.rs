@@ -1,6 +1,7 @@
 //! Names that the days' files may keep, remembered in fixed memory.
 //!
-//! In: names of hosts. Out: whether a name was given lately. When memory is full, a new name replaces an older one, which is then looked up again.
+//! In: names of hosts. Out: whether a name was given lately. When memory is full, a new name
+//! replaces an older one, which is then looked up again.
 
 use std::hash::{BuildHasher as _, RandomState};
 

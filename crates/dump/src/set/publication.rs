@@ -105,7 +105,8 @@ impl Draft {
         self.0.add(name, media, packing, write)
     }
 
-    /// Has the index tell of the files of changes, which are written by themselves and published just before this set.
+    /// Has the index tell of the files of changes, which are written by themselves and published
+    /// just before this set.
     pub fn tell_of_changes(&mut self, written: &WrittenChanges) {
         self.0.tell_of_changes(written.files());
     }

@@ -236,7 +236,8 @@ impl Pace {
         Ok(wait)
     }
 
-    /// A living instance answered at `address`: it is paced by its block alone from now on, since large hosters hold thousands behind one.
+    /// A living instance answered at `address`: it is paced by its block alone from now on, since
+    /// large hosters hold thousands behind one.
     pub fn prove(&mut self, address: IpAddr, now: Instant) {
         self.proven.note(address, now);
     }

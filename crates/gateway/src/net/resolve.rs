@@ -1,8 +1,10 @@
 //! Names to addresses: DNS, or in a lab the names file.
 //!
-//! In: a host. Out: a [`Resolution`]; addresses are as DNS gave them, [`crate::net::address`] judges them. NXDOMAIN and no data are the host's own;
-//! SERVFAIL and silence count against a name only at the third in a row, and only when other names were answered between them, since a
-//! resolver of ours that fails looks just the same. Bounded: addresses an answer, names in the cache, names in the table of failures, time.
+//! In: a host. Out: a [`Resolution`]; addresses are as DNS gave them, [`crate::net::address`]
+//! judges them. NXDOMAIN and no data are the host's own; SERVFAIL and silence count against a name
+//! only at the third in a row, and only when other names were answered between them, since a
+//! resolver of ours that fails looks just the same. Bounded: addresses an answer, names in the
+//! cache, names in the table of failures, time.
 
 use std::collections::HashMap;
 use std::io;

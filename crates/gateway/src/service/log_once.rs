@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long nothing may fail before a failure is over. On a full disk every second check goes well, in the room that the one before it gave back.
+/// How long nothing may fail before a failure is over. On a full disk every second check goes well,
+/// in the room that the one before it gave back.
 pub(crate) const QUIET: Duration = Duration::from_mins(1);
 
 /// A failure that was logged, and when it was last seen.

@@ -1,7 +1,8 @@
 //! Serves the control socket, and the socket on which only texts are answered.
 //!
-//! A connection carries one request; one that opens a host stays until its `close`. Rejects settings that can't be used, a second gateway on the
-//! same socket, and requests out of order. Connections beyond [`CONTROL_SPARE`] more than may be open wait.
+//! A connection carries one request; one that opens a host stays until its `close`. Rejects
+//! settings that can't be used, a second gateway on the same socket, and requests out of order.
+//! Connections beyond [`CONTROL_SPARE`] more than may be open wait.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,13 +24,15 @@ use crate::settings::Settings;
 use crate::wire::control::{Answer, Deferral, Request};
 use crate::wire::lines::{self, LineError};
 
-/// Control connections beyond `open_max`: those that ask for the status or are about to be told that all places are taken.
+/// Control connections beyond `open_max`: those that ask for the status or are about to be told
+/// that all places are taken.
 const CONTROL_SPARE: usize = 32;
 
 /// Connections to the socket for texts: as many requests as the intake serves at once.
 const TEXT_CONNECTIONS_MAX: usize = 64;
 
-/// From the connection to its first whole line. The orchestrator is on this machine and speaks first.
+/// From the connection to its first whole line. The orchestrator is on this machine and speaks
+/// first.
 const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long after the time budget's end an account still waits to be asked for.
@@ -67,7 +70,8 @@ pub async fn serve_over(
     settings.validate()?;
     warn_lab_mode(&settings);
     let path = settings.control_socket.clone();
-    // First of all: what a former life left behind may only be swept by the one gateway that serves.
+    // First of all: what a former life left behind may only be swept by the one gateway that
+    // serves.
     let listener = local_socket::bind(&path, CONTROL_MODE)?;
     let texts = match &settings.text_socket {
         Some(path) => Some(local_socket::bind(path, CONTROL_MODE)?),

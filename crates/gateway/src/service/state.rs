@@ -33,8 +33,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Opens the egress volume and the resolver. Removes the egress directories that a former process
-    /// left, so only the one gateway that serves may call it.
+    /// Opens the egress volume and the resolver. Removes the egress directories that a former
+    /// process left, so only the one gateway that serves may call it.
     ///
     /// # Errors
     /// When the volume or the resolver can't be used.
@@ -92,7 +92,8 @@ impl Shared {
         families.clone_into(&mut known);
     }
 
-    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can be made again.
+    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can
+    /// be made again.
     pub(crate) fn tell_of_egress(&self, failure: Option<&str>) {
         let now = tokio::time::Instant::now().into_std();
         let mut told = self

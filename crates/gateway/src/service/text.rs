@@ -1,7 +1,8 @@
 //! Looks up the TXT records by which owners speak to the census.
 //!
-//! Takes a [`TextName`] and the registered domain that it lies in. Answers with what DNS says, bounded in number and bytes, remembered for
-//! as long as DNS allows; nothing in the records is looked at here. Look-ups that are out of turn are deferred.
+//! Takes a [`TextName`] and the registered domain that it lies in. Answers with what DNS says,
+//! bounded in number and bytes, remembered for as long as DNS allows; nothing in the records is
+//! looked at here. Look-ups that are out of turn are deferred.
 
 use std::sync::PoisonError;
 

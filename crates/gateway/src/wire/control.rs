@@ -108,8 +108,10 @@ pub enum Answer {
 pub enum Texts {
     /// There are some.
     Records {
-        /// In the order in which they were received; at most [`crate::wire::text_name::RECORDS_MAX`], each at most [`crate::wire::text_name::RECORD_BYTES_MAX`] long, its
-        /// strings joined. Each byte that is not printable ASCII is U+FFFD here, so that the record is no key and no wish.
+        /// In the order in which they were received; at most
+        /// [`crate::wire::text_name::RECORDS_MAX`], each at most
+        /// [`crate::wire::text_name::RECORD_BYTES_MAX`] long, its strings joined. Each byte that is
+        /// not printable ASCII is U+FFFD here, so that the record is no key and no wish.
         records: Vec<String>,
     },
     /// NXDOMAIN.

@@ -2,7 +2,8 @@
 
 use crate::container::seccomp::SeccompProfile;
 
-/// The limits of a container. The defaults are the design's; anything weaker is the operator's own decision.
+/// The limits of a container. The defaults are the design's; anything weaker is the operator's own
+/// decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confinement {
     /// User id: our own, not `nobody`'s, which others share.
@@ -17,12 +18,15 @@ pub struct Confinement {
     pub cpu_milli: u32,
     /// Open files. Podman up to 5.4 ignores it; the checker lowers its own.
     pub nofile: u32,
-    /// `RLIMIT_NPROC` for Podman. It counts a user's processes over all containers, so it is no limit on a check: set it only, and to
-    /// Podman's own hard limit, where Podman refuses to start a container because its default is higher than that.
+    /// `RLIMIT_NPROC` for Podman. It counts a user's processes over all containers, so it is no
+    /// limit on a check: set it only, and to Podman's own hard limit, where Podman refuses to start
+    /// a container because its default is higher than that.
     pub podman_nproc: Option<u32>,
-    /// System calls; `None` leaves the engine's own profile in force, with which the probe lets no check start.
+    /// System calls; `None` leaves the engine's own profile in force, with which the probe lets no
+    /// check start.
     pub seccomp: Option<SeccompProfile>,
-    /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the volumes of sockets.
+    /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the
+    /// volumes of sockets.
     pub selinux_level: Option<String>,
 }
 

@@ -2,7 +2,8 @@
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Containers that are not removed yet, for each that may run. An engine that starts containers but doesn't remove them would pile them up.
+/// Containers that are not removed yet, for each that may run. An engine that starts containers but
+/// doesn't remove them would pile them up.
 pub(crate) const CONTAINERS_PER_SLOT: usize = 4;
 
 /// The slots of all checks.

@@ -1,7 +1,8 @@
 //! A check's container, limit by limit (design §4, invariant I1).
 //!
-//! A [`Spec`] is made of settings, an image, and a check's id and host. The id and the host are the only things in it that come from a request:
-//! one names a directory and a label, the other is the last argument.
+//! A [`Spec`] is made of settings, an image, and a check's id and host. The id and the host are the
+//! only things in it that come from a request: one names a directory and a label, the other is the
+//! last argument.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use crate::settings::{EgressSource, Settings};
 /// Label of everything that belongs to an installation; its value is the installation's name.
 pub const LABEL_INSTANCE: &str = "org.fedicensus";
 
-/// Label of a check's container; its value is the check's id. Services of the installation don't carry it and are never reaped.
+/// Label of a check's container; its value is the check's id. Services of the installation don't
+/// carry it and are never reaped.
 pub const LABEL_CHECK: &str = "org.fedicensus.check";
 
 /// Label with the check's host, for people who look at the engine's list.

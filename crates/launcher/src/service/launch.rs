@@ -13,11 +13,13 @@ use crate::service::state::{Condition, Shared};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};
 
-/// Launches in a row that the engine refuses before the supervisor looks whether it refuses all. One alone may be that check's own bad luck.
+/// Launches in a row that the engine refuses before the supervisor looks whether it refuses all.
+/// One alone may be that check's own bad luck.
 const REFUSALS_IN_A_ROW_MAX: u32 = 3;
 
-/// Checks in a row whose container had ended while its output had not, before the supervisor looks at the engine. One alone says nothing: a checker
-/// that was taken over can end by itself in the very moment of its deadline, and must not be able to have the engine probed for it.
+/// Checks in a row whose container had ended while its output had not, before the supervisor looks
+/// at the engine. One alone says nothing: a checker that was taken over can end by itself in the
+/// very moment of its deadline, and must not be able to have the engine probed for it.
 pub(crate) const UNENDED_IN_A_ROW_MAX: u32 = 3;
 
 /// Serves a launch: the frames of the check, while nothing more may come from the other side.
@@ -30,7 +32,8 @@ pub(crate) async fn launch<E: Engine, S: AsyncRead + AsyncWrite>(
 ) {
     let gone = CancellationToken::new();
     let watching = async {
-        // Its end, or a byte that nobody may send: either way there is no reader that we understand.
+        // Its end, or a byte that nobody may send: either way there is no reader that we
+        // understand.
         let mut byte = [0];
         if reader.read(&mut byte).await.is_ok_and(|count| count > 0) {
             tracing::warn!(check.id = %check, "bytes after a launch request");
@@ -95,7 +98,8 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     drop((entry, slot));
 }
 
-/// Queues the last frame, logs what happened, and has the supervisor look at the engine if that failed.
+/// Queues the last frame, logs what happened, and has the supervisor look at the engine if that
+/// failed.
 fn conclude<E: Engine, W: AsyncWrite + Unpin>(
     shared: &Shared<E>,
     outcome: &Outcome,
@@ -128,8 +132,8 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
     }
 }
 
-/// Says why a check could not be run, and sends the supervisor to look when it was the engine. Trouble that is known was said already, and has
-/// pauses of its own.
+/// Says why a check could not be run, and sends the supervisor to look when it was the engine.
+/// Trouble that is known was said already, and has pauses of its own.
 fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId, host: &Host) {
     if !matches!(*shared.condition.borrow(), Condition::Ready(_)) {
         tracing::debug!(check.id = %check, %host, kind = ?fault.kind, "no check can be launched");
@@ -147,7 +151,8 @@ fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId,
     }
 }
 
-/// Counts one more in a row, and says whether these are as many as `most`; then the count begins anew.
+/// Counts one more in a row, and says whether these are as many as `most`; then the count begins
+/// anew.
 fn is_enough(in_a_row: &AtomicU32, most: u32) -> bool {
     let enough = in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most;
     if enough {

@@ -1,7 +1,8 @@
 //! Removes what a crash left behind (invariant I4).
 //!
-//! In: the containers that carry both the installation's label and a check's, and the registry of those that somebody sees to. Out: the others,
-//! removed, and trouble when too many can't be. Services of the installation carry no check's label and are never touched.
+//! In: the containers that carry both the installation's label and a check's, and the registry of
+//! those that somebody sees to. Out: the others, removed, and trouble when too many can't be.
+//! Services of the installation carry no check's label and are never touched.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Which checks are there, and the way to end one.
 //!
-//! Invariant: a check stands in the registry from before its container is created until after it was removed, so the reaper never takes what
-//! somebody still sees to.
+//! Invariant: a check stands in the registry from before its container is created until after it
+//! was removed, so the reaper never takes what somebody still sees to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

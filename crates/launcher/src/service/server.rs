@@ -1,7 +1,8 @@
-//! The server of [`crate::wire`]: connections of the orchestrator over a Unix socket, each with one request.
+//! The server of [`crate::wire`]: connections of the orchestrator over a Unix socket, each with one
+//! request.
 //!
-//! Answers with frames or one line. Rejects request lines that are long, late or not understood, a check that runs
-//! already, and more checks than there are slots.
+//! Answers with frames or one line. Rejects request lines that are long, late or not understood, a
+//! check that runs already, and more checks than there are slots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ use crate::wire::{Answer, REQUEST_BYTES_MAX, Request, Status};
 /// A request line is written at once by our own client.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Connections beside those of launches: `kill`, `list` and `status` of one orchestrator and of people.
+/// Connections beside those of launches: `kill`, `list` and `status` of one orchestrator and of
+/// people.
 const OTHER_CONNECTIONS_MAX: usize = 32;
 
 /// Ids in the answer to `list`: four times the most that an orchestrator may run.
@@ -85,7 +87,8 @@ impl From<BindError> for LauncherError {
 
 /// Makes the socket, and serves until `shutdown`; then ends all checks and removes it.
 ///
-/// The engine need not be there: it is looked for with growing pauses, and checks are answered with the fault `EngineDown` meanwhile.
+/// The engine need not be there: it is looked for with growing pauses, and checks are answered with
+/// the fault `EngineDown` meanwhile.
 ///
 /// # Errors
 /// When the socket can't be made.
@@ -119,8 +122,9 @@ impl<E: Engine> Launcher<E> {
         }
     }
 
-    /// Looks after the engine until `shutdown`, then ends all checks and returns when their containers are gone, or after as long as an engine
-    /// may take to kill and remove one. What is left then falls to the next start's reaper.
+    /// Looks after the engine until `shutdown`, then ends all checks and returns when their
+    /// containers are gone, or after as long as an engine may take to kill and remove one. What is
+    /// left then falls to the next start's reaper.
     pub async fn keep(&self, shutdown: CancellationToken) {
         let shared = &self.shared;
         let settings = &shared.settings;
@@ -134,8 +138,8 @@ impl<E: Engine> Launcher<E> {
             shared.connections.close();
             tokio::time::sleep(longest).await;
         };
-        // The supervisor is waited for too: a probe's container that is still being made when nobody waits for it any more appears after the last
-        // sweep.
+        // The supervisor is waited for too: a probe's container that is still being made when
+        // nobody waits for it any more appears after the last sweep.
         tokio::select! {
             () = async { tokio::join!(supervisor::supervise(shared), shared.connections.wait()); } => {}
             () = end => {
@@ -156,7 +160,8 @@ impl<E: Engine> Launcher<E> {
             .spawn(async move { launcher.serve_connection(stream).await })
     }
 
-    /// Serves one connection, over whatever carries bytes both ways, to its end. For a launch this includes the container's removal.
+    /// Serves one connection, over whatever carries bytes both ways, to its end. For a launch this
+    /// includes the container's removal.
     pub async fn serve_connection<S>(&self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin,
@@ -191,7 +196,8 @@ impl<E: Engine> Launcher<E> {
             Ok(listed) => Answer::List {
                 checks: listed
                     .iter()
-                    // The engine has filtered; other installations' checks are none of anybody's business here.
+                    // The engine has filtered; other installations' checks are none of anybody's
+                    // business here.
                     .filter(|found| {
                         found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
                     })
@@ -239,7 +245,8 @@ impl<E: Engine> Launcher<E> {
         }
     }
 
-    /// Serves the socket's connections. Those that are open when this is dropped go on: [`Self::keep`] waits for them.
+    /// Serves the socket's connections. Those that are open when this is dropped go on:
+    /// [`Self::keep`] waits for them.
     async fn accept(&self, listener: Listener) {
         let connections_max = self
             .shared
@@ -262,8 +269,9 @@ impl<E: Engine> Launcher<E> {
     }
 }
 
-/// The one line of a connection, which has [`REQUEST_BYTES_MAX`] with its newline, and is returned without. What comes after it in another read is not waited for: [`launch`] treats it as the
-/// end of its reader, and nobody reads it after the other requests.
+/// The one line of a connection, which has [`REQUEST_BYTES_MAX`] with its newline, and is returned
+/// without. What comes after it in another read is not waited for: [`launch`] treats it as the end
+/// of its reader, and nobody reads it after the other requests.
 ///
 /// # Errors
 /// What to answer: the line is too long, late or not ended, or more follows it in the same read.

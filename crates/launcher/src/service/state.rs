@@ -115,8 +115,9 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// The fault of a launch that was not even tried. An engine's refusal that keeps every check from running must not look like one that hit
-/// this check by chance, after which the next is tried at once.
+/// The fault of a launch that was not even tried. An engine's refusal that keeps every check from
+/// running must not look like one that hit this check by chance, after which the next is tried at
+/// once.
 fn lasting(trouble: &LaunchFault) -> LaunchFault {
     let kind = match trouble.kind {
         FaultKind::EngineDown

@@ -1,7 +1,8 @@
 //! Keeps the launcher fit to launch: finds the engine, reaps, probes, and sweeps from then on (design §4, invariants I1 and I4).
 //!
-//! Every launch looks at the [`Condition`] that this sets. A failure is logged once for every change and tried again with a growing pause;
-//! launches are answered with the reason while it lasts.
+//! Every launch looks at the [`Condition`] that this sets. A failure is logged once for every
+//! change and tried again with a growing pause; launches are answered with the reason while it
+//! lasts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

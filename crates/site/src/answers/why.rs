@@ -1,7 +1,8 @@
 //! The words of an answer, for which the pages have sentences.
 //!
-//! `census::why` decides why a host is listed or is not; a [`Why`] is that reason without what nobody but its owner and the operator may read: it names no
-//! other host, nobody who decided, and one word stands for all that is withheld.
+//! `census::why` decides why a host is listed or is not; a [`Why`] is that reason without what
+//! nobody but its owner and the operator may read: it names no other host, nobody who decided, and
+//! one word stands for all that is withheld.
 
 use census::state::StateName;
 pub use census::why::Found;
@@ -43,7 +44,8 @@ words! {
         MovingToNobody => "moving_to_nobody",
         /// Listed still, and not by what is known of it now: the list that stands is older.
         LeavesNext => "leaves_next",
-        /// Not listed yet, though it would be by what is known of it now: the list that stands is older.
+        /// Not listed yet, though it would be by what is known of it now: the list that stands is
+        /// older.
         NextList => "next_list",
         /// It opted out, hides, is denied or is parked. One answer for all, so that it does not
         /// tell who asked to be left out from whom the operator keeps out.
@@ -64,8 +66,8 @@ words! {
         MovedToListed => "moved_to_listed",
         /// It has not come out alive yet.
         NeverAlive => "never_alive",
-        /// It was off the list before its last checks, or was last alive over 14 days ago. One word for
-        /// both: among others, the first says that an owner took an opt-out back.
+        /// It was off the list before its last checks, or was last alive over 14 days ago. One word
+        /// for both: among others, the first says that an owner took an opt-out back.
         Stale => "stale",
         /// Its group is larger than what is taken without a look.
         GroupHeld => "group_held",

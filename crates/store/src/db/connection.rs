@@ -11,10 +11,12 @@ use crate::db::tuning::{BUSY_WAIT, Tuning};
 /// SQLite's page cache of a reader, of which there may be a few.
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
-/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it from that.
+/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it
+/// from that.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
-/// Prepared statements kept a connection: all that there are, and those that begin and end transactions.
+/// Prepared statements kept a connection: all that there are, and those that begin and end
+/// transactions.
 const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
 
 /// The connection that writes.
@@ -38,8 +40,8 @@ pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connec
     Ok(connection)
 }
 
-/// Readers don't block the writer (write-ahead log), and what is committed survives a power cut (`synchronous = FULL` syncs the log at each commit;
-/// `NORMAL` would lose the last commits).
+/// Readers don't block the writer (write-ahead log), and what is committed survives a power cut
+/// (`synchronous = FULL` syncs the log at each commit; `NORMAL` would lose the last commits).
 pub(super) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection
@@ -64,8 +66,9 @@ pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise whatever has `LIMIT ?` is compiled anew whenever another
-/// value is bound, which takes longer than to look one row up; and its plan is another one than what tests see.
+/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise
+/// whatever has `LIMIT ?` is compiled anew whenever another value is bound, which takes longer than
+/// to look one row up; and its plan is another one than what tests see.
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::db::error::OpenError;
 
-/// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and check the same hosts twice.
+/// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and
+/// check the same hosts twice.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

@@ -6,14 +6,16 @@ use crate::db::checkpoint::{Bounds, TakeOver};
 use crate::db::migrate::{SCHEMA, Schema};
 use crate::tables::known::NAMES_MAX;
 
-/// How long to wait for another process that holds the write lock, such as a backup or somebody's `sqlite3`: a checkpoint takes well under a
-/// second, and a check's slot waits meanwhile.
+/// How long to wait for another process that holds the write lock, such as a backup or somebody's
+/// `sqlite3`: a checkpoint takes well under a second, and a check's slot waits meanwhile.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// SQLite's page cache of the writer: the rows of 10 000 hosts and all indexes fit in, and a million hosts don't make it grow.
+/// SQLite's page cache of the writer: the rows of 10 000 hosts and all indexes fit in, and a
+/// million hosts don't make it grow.
 pub(super) const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
-/// Nothing of the file is mapped into memory: a page that the disk can't give would end the whole daemon by a signal instead of failing one request.
+/// Nothing of the file is mapped into memory: a page that the disk can't give would end the whole
+/// daemon by a signal instead of failing one request.
 const MAPPED_BYTES: i64 = 0;
 
 /// What benchmarks compare; the default is what the census goes by.

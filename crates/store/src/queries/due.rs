@@ -50,7 +50,8 @@ impl Reader {
         take::due_by_class(self.connection(), now, most)
     }
 
-    /// How many hosts that are not in flight come due after `after` and until `until`, counted up to `most`.
+    /// How many hosts that are not in flight come due after `after` and until `until`, counted up
+    /// to `most`.
     ///
     /// # Errors
     /// A fault of ours.

@@ -11,7 +11,8 @@ use crate::tables::hosts::row::{self, columns};
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
 
 impl Reader {
-    /// Visits every host with its last verdict, sorted by name, streamed from one snapshot of the database.
+    /// Visits every host with its last verdict, sorted by name, streamed from one snapshot of the
+    /// database.
     ///
     /// # Errors
     /// A fault of ours; some hosts may have been visited already.

@@ -1,8 +1,8 @@
 //! Answers "is my instance listed, and why not?" for every name at once.
 //!
 //! Streams from one snapshot of the database: every host with what decides whether it is listed,
-//! sorted by name, then the names that wait for room. An unreadable row is reported as such and does
-//! not stop the others.
+//! sorted by name, then the names that wait for room. An unreadable row is reported as such and
+//! does not stop the others.
 
 use census::group::{Group, Place};
 use census::state::{Record, State};

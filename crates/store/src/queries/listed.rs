@@ -24,9 +24,11 @@ pub struct Listed<'r> {
     pub last_alive: Timestamp,
 }
 
-/// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats the condition of the index `hosts_listable`, so that SQLite may use it, and
-/// `INDEXED BY` makes it do so: it would rather take `hosts_state` and sort everything at the end. The names come out in the order of their bytes. What is read is what `crates/dump/columns.toml` calls
-/// public, and the index has all of it.
+/// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats
+/// the condition of the index `hosts_listable`, so that SQLite may use it, and `INDEXED BY` makes
+/// it do so: it would rather take `hosts_state` and sort everything at the end. The names come out
+/// in the order of their bytes. What is read is what `crates/dump/columns.toml` calls public, and
+/// the index has all of it.
 pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
      AND last_alive >= ?1 \
@@ -38,19 +40,20 @@ pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_se
           AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1))) \
      ORDER BY name";
 
-/// Who may not stay on a list that was published before either: hidden, opted out, parked by a moderator or no name any more, marked gone, or not listed
-/// by its group.
+/// Who may not stay on a list that was published before either: hidden, opted out, parked by a
+/// moderator or no name any more, marked gone, or not listed by its group.
 pub(crate) const IS_WITHDRAWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts AS host WHERE name = ?1 \
      AND (hidden = 1 OR state IN ('opted_out', 'parked') OR (state = 'dying' AND gone = 1) \
           OR EXISTS (SELECT 1 FROM groups WHERE groups.id = host.group_id \
                AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1)))))";
 
 impl Reader {
-    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot of the database; ends with the first error of `visit`.
-    /// Gives how many.
+    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot
+    /// of the database; ends with the first error of `visit`. Gives how many.
     ///
     /// # Errors
-    /// A fault of ours, or what `visit` returned; some hosts may have been visited already, and what was made of them has to be thrown away.
+    /// A fault of ours, or what `visit` returned; some hosts may have been visited already, and
+    /// what was made of them has to be thrown away.
     pub fn listed<E: From<StoreError>>(
         &self,
         now: Timestamp,
@@ -69,9 +72,10 @@ impl Reader {
         Ok(hosts)
     }
 
-    /// Whether a name has to go from a list that was published before, whatever else is to be said of it (invariant I7): it is hidden, has opted out,
-    /// is parked, is marked gone, or its group keeps it off. A name that has no row has not. It is asked of every name in the change files of ninety
-    /// days: it takes one look-up.
+    /// Whether a name has to go from a list that was published before, whatever else is to be said
+    /// of it (invariant I7): it is hidden, has opted out, is parked, is marked gone, or its group
+    /// keeps it off. A name that has no row has not. It is asked of every name in the change files
+    /// of ninety days: it takes one look-up.
     ///
     /// # Errors
     /// A fault of ours.

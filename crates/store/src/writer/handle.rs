@@ -12,13 +12,14 @@ use crate::db::error::StoreError;
 use crate::tables::known::KnownNames;
 use crate::writer::batch::{Job, Task};
 
-/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes its callers wait, which slows the checks down
-/// to what the disk can take.
+/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes
+/// its callers wait, which slows the checks down to what the disk can take.
 const QUEUE_MAX: usize = 1024;
 
 /// A handle to the thread that writes.
 ///
-/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes nothing: its request is carried out all the same.
+/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes
+/// nothing: its request is carried out all the same.
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
@@ -32,7 +33,8 @@ impl Writer {
         (Self { queue, known }, requests)
     }
 
-    /// Runs `work` in a transaction. It may run more than once, each time on a database without its former effect, but takes effect once.
+    /// Runs `work` in a transaction. It may run more than once, each time on a database without its
+    /// former effect, but takes effect once.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,

@@ -59,7 +59,8 @@ impl Drop for WriterThread {
     }
 }
 
-/// The thread's life: a batch after another, until it is told to close; then what had been accepted.
+/// The thread's life: a batch after another, until it is told to close; then what had been
+/// accepted.
 fn work(
     connection: Connection,
     mut checkpoints: Option<Checkpoints>,

@@ -1,4 +1,5 @@
-//! A reason in a sentence for the operator, with all that its owner alone may not read: names, numbers, who decided.
+//! A reason in a sentence for the operator, with all that its owner alone may not read: names,
+//! numbers, who decided.
 
 use admission::{Listed, Waiter};
 use census::state::{Before, OptedOutBy};

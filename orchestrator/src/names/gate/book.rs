@@ -4,10 +4,12 @@ use admission::counters::Row;
 use admission::{Counters, Waiting};
 use census::time::Timestamp;
 
-/// Names decided on at once, which is one transaction at most: the more they are, the longer a verdict that comes meanwhile waits.
+/// Names decided on at once, which is one transaction at most: the more they are, the longer a
+/// verdict that comes meanwhile waits.
 pub(super) const BATCH_MAX: usize = 500;
 
-/// The same of a long list, whose neighbours share pages: each name writes less, the more they are. `bench/RESULTS.md` has the figures.
+/// The same of a long list, whose neighbours share pages: each name writes less, the more they are.
+/// `bench/RESULTS.md` has the figures.
 pub(super) const LONG_BATCH_MAX: usize = 2000;
 
 /// What is counted and who waits: as on disk, but for what is marked as unwritten.
@@ -19,7 +21,8 @@ pub(super) struct Book {
     pub(super) unwritten: Vec<Row>,
     /// Names refused in this window.
     pub(super) refused: u64,
-    /// Names passed over in this window: they were not recognised, and there was neither room nor a place to wait.
+    /// Names passed over in this window: they were not recognised, and there was neither room nor a
+    /// place to wait.
     pub(super) passed_over: u64,
 }
 

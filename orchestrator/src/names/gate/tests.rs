@@ -59,7 +59,8 @@ struct Rig {
 }
 
 impl Rig {
-    /// A gate by these rules, with as many names as these by a source, below a shared suffix, and in all.
+    /// A gate by these rules, with as many names as these by a source, below a shared suffix, and
+    /// in all.
     async fn new(rules: &str, limits: [u32; 3]) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("rules");

@@ -1,7 +1,8 @@
 //! Reads public lists on their schedule, one at a time.
 //!
-//! In: time. Out: names at the gate, another list of public suffixes in force, what is remembered of each source. Refused: nothing; who asks to be left
-//! alone is, and a fault of ours leaves no trace but a later try.
+//! In: time. Out: names at the gate, another list of public suffixes in force, what is remembered
+//! of each source. Refused: nothing; who asks to be left alone is, and a fault of ours leaves no
+//! trace but a later try.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -14,13 +14,15 @@ use super::{Answer, Request};
 /// The daemon takes a request at once, unless all its connections are in use.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// A check takes its time, and so does publishing; a daemon that goes ends the wait. The longest answer is the loop's state, below 1 MiB.
+/// A check takes its time, and so does publishing; a daemon that goes ends the wait. The longest
+/// answer is the loop's state, below 1 MiB.
 const ANSWER_LIMITS: LineLimits = LineLimits {
     bytes_max: 16 * 1024 * 1024,
     time_max: Duration::MAX,
 };
 
-/// The client's side of one request. It stays open, because the daemon reads its end as "nobody listens".
+/// The client's side of one request. It stays open, because the daemon reads its end as "nobody
+/// listens".
 #[derive(Debug)]
 pub struct Conversation(Connection);
 

@@ -1,8 +1,9 @@
 //! A host's own word on what it wants, from a file of its own, for the intake.
 //!
-//! In: a host that may be asked. Out: the first lines of its `/.well-known/fedicensus`, why there are none, or when to come again. Refused: more
-//! readings than `ProofLimit` has room for. Nothing is remembered of a reading: what stands in the file now is what counts, and whatever came of it says
-//! nothing about the host as an instance.
+//! In: a host that may be asked. Out: the first lines of its `/.well-known/fedicensus`, why there
+//! are none, or when to come again. Refused: more readings than `ProofLimit` has room for. Nothing
+//! is remembered of a reading: what stands in the file now is what counts, and whatever came of it
+//! says nothing about the host as an instance.
 
 use std::fmt;
 use std::pin::Pin;

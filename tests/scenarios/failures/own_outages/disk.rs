@@ -273,8 +273,8 @@ async fn a_database_that_is_moved_away_loses_nothing() -> anyhow::Result<()> {
     all_live(&world).await
 }
 
-/// Whether this is the run of this module's test `name` in which it may mount disks. Prints why if none can be
-/// mounted, and fails if one must be.
+/// Whether this is the run of this module's test `name` in which it may mount disks. Prints why if
+/// none can be mounted, and fails if one must be.
 fn may_mount(name: &str) -> anyhow::Result<bool> {
     // The test program names a test by its path without the crate.
     let (_, module) = module_path!().split_once("::").context("a module's path")?;

@@ -1,4 +1,5 @@
-//! What comes by the hour and with each list: the gate, groups, floods; the list, and what it is worth.
+//! What comes by the hour and with each list: the gate, groups, floods; the list, and what it is
+//! worth.
 
 use std::time::Duration;
 

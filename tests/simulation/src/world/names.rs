@@ -1,6 +1,7 @@
 //! Names of the made-up world, and which of its hosts they stand for.
 //!
-//! They lie below a public suffix as outside the lab, since the gate and the groups go by that. Nobody is ever asked: there is no network.
+//! They lie below a public suffix as outside the lab, since the gate and the groups go by that.
+//! Nobody is ever asked: there is no network.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -20,7 +20,8 @@ const NOTE_BYTES_MAX: usize = 300;
 pub struct Committed {
     /// The host was forgotten: its row is gone.
     pub forgotten: bool,
-    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands, and the verdict changed nothing.
+    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands,
+    /// and the verdict changed nothing.
     pub overruled: bool,
 }
 
@@ -69,8 +70,9 @@ pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committ
     Ok(committed)
 }
 
-/// Whether the row says no to the change. The change was made from the record as it was when the check began; an opt-out or a hold that came in
-/// since then must not be lost under it (invariant I7).
+/// Whether the row says no to the change. The change was made from the record as it was when the
+/// check began; an opt-out or a hold that came in since then must not be lost under it (invariant
+/// I7).
 fn is_overruled(current: &State, next: &State) -> bool {
     match current {
         State::Parked => current != next && !matches!(next, State::OptedOut { .. }),

@@ -127,7 +127,8 @@ pub(crate) fn is_canonical(name: &str) -> bool {
     Host::parse(name).is_ok_and(|host| host.as_str() == name)
 }
 
-/// A random number per row (splitmix64), so that what one crash interrupted doesn't come due at one moment.
+/// A random number per row (splitmix64), so that what one crash interrupted doesn't come due at one
+/// moment.
 pub(crate) fn jitter(seed: u64, id: i64) -> Jitter {
     let mut z = seed
         .wrapping_add(id.unsigned_abs())
