@@ -1,4 +1,4 @@
-//! Arguments → a check, a public list or a probe → exit code.
+//! Arguments → a check, a public list, a probe or a wait → exit code.
 //!
 //! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
 //! line on stderr.
@@ -12,6 +12,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 use std::time::SystemTime;
 
 use checker::emit::Emitter;
@@ -39,7 +40,7 @@ const EXIT_OWN_FAILURE: u8 = 70;
 #[command(name = "fedicensus-checker", version)]
 struct Arguments {
     /// The host to check.
-    #[arg(required_unless_present = "probe")]
+    #[arg(required_unless_present_any = ["probe", "hold"])]
     host: Option<Host>,
 
     /// Directory with the egress socket and the order.
@@ -83,6 +84,10 @@ struct Arguments {
     /// Print the limits found in force and end.
     #[arg(long, conflicts_with = "host")]
     probe: bool,
+
+    /// Wait until killed: for a container whose network namespace checks join.
+    #[arg(long, conflicts_with_all = ["host", "probe", "egress", "direct"])]
+    hold: bool,
 }
 
 #[expect(
@@ -115,6 +120,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
+    if arguments.hold {
+        rlimits::lower_limits()?;
+        loop {
+            thread::park();
+        }
+    }
     let Some(host) = arguments.host.clone() else {
         // Before the limits are lowered, so that it tells the engine's.
         let report = serde_json::to_string(&probe::probe())?;

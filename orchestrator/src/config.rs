@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
+use launcher::SlotMode;
 use protocol::Host;
 use site::facts::Intake;
 use thiserror::Error;
@@ -31,8 +32,8 @@ use scheduler::slots::concurrency::Bounds;
 use sockets::Sockets;
 use table::LAB_PREFIX;
 use value::{
-    address_or_none, boolean, contact, hosts, label, list, non_empty, number, one_of, path,
-    path_or_none, resolvers, selinux_level, small, whole_path_or_none,
+    address_or_none, boolean, contact, hosts, label, list, non_empty, one_of, path, path_or_none,
+    resolvers, selinux_level, small, whole_path_or_none,
 };
 
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
@@ -405,6 +406,7 @@ fn launcher_settings(
         extra_roots: values.parse("lab.extra_ca", path_or_none)?.is_some(),
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
+        slots: values.parse("slots", slot_mode)?,
         confinement: launcher::spec::Confinement {
             seccomp: Some(launcher::spec::SeccompProfile::ours(
                 values.parse("seccomp_path", whole_path_or_none)?,
@@ -414,6 +416,15 @@ fn launcher_settings(
         },
         ..launcher::Settings::default()
     })
+}
+
+fn slot_mode(text: &str) -> Result<SlotMode, String> {
+    let modes = [
+        ("auto", SlotMode::Auto),
+        ("on", SlotMode::On),
+        ("off", SlotMode::Off),
+    ];
+    one_of(text, &modes)
 }
 
 fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Settings, ConfigError> {

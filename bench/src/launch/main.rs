@@ -23,9 +23,10 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use clap::Parser;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use launcher::engine::ContainerId;
 use launcher::engine::EngineKind;
 use launcher::engine::create::create_body;
-use launcher::spec::Spec;
+use launcher::spec::{Network, Spec};
 use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::JoinSet;
@@ -60,8 +61,20 @@ struct Arguments {
 /// How a container is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
 enum Way {
-    /// As the launcher does it.
+    /// As the launcher does it on Docker: in the network namespace of its slot's holder.
     InUse,
+    /// With a network namespace of its own.
+    OwnNamespace,
+    /// By the runtime crun, which the engine has to know by this name.
+    Crun,
+    /// Below a control group that is made once.
+    CgroupParent,
+    /// Without waiting for the removal of those before, and all of a run removed at its end.
+    RemovedLast,
+    /// The first to be killed when the machine runs out of memory.
+    OomScoreAdj,
+    /// Without stderr.
+    StdoutOnly,
     /// Removed before the next one starts in its place.
     RemovedInTurn,
     /// Without a list of system calls of our own.
@@ -78,6 +91,12 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::InUse => "in use",
+            Self::OwnNamespace => "own network namespace",
+            Self::Crun => "crun",
+            Self::CgroupParent => "one parent control group",
+            Self::RemovedLast => "removed at the end",
+            Self::OomScoreAdj => "OOM score",
+            Self::StdoutOnly => "stdout only",
             Self::RemovedInTurn => "removed in turn",
             Self::EnginesProfile => "the engine's seccomp profile",
             Self::NoCovers => "no covers",
@@ -86,10 +105,25 @@ impl Way {
         }
     }
 
+    /// Where it has its network namespace, in a slot with this holder.
+    fn network(self, holder: &ContainerId) -> Network {
+        match self {
+            Self::OwnNamespace => Network::Own,
+            _ => Network::Slot(holder.clone()),
+        }
+    }
+
     fn apply(self, body: &mut ContainerCreateBody) -> Result<()> {
         let host = body.host_config.as_mut().context("no host configuration")?;
         match self {
-            Self::InUse | Self::RemovedInTurn => {}
+            Self::InUse
+            | Self::OwnNamespace
+            | Self::RemovedInTurn
+            | Self::RemovedLast
+            | Self::StdoutOnly => {}
+            Self::Crun => host.runtime = Some("crun".to_owned()),
+            Self::CgroupParent => host.cgroup_parent = Some(format!("/{INSTANCE}")),
+            Self::OomScoreAdj => host.oom_score_adj = Some(1000),
             Self::EnginesProfile => {
                 host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
             }
@@ -113,6 +147,8 @@ struct Bench {
     settings: launcher::Settings,
     next: AtomicU32,
     laps: Mutex<Laps>,
+    /// The holders of slots without a guest.
+    free: Mutex<Vec<ContainerId>>,
 }
 
 #[tokio::main]
@@ -132,8 +168,18 @@ async fn main() -> Result<()> {
         },
         next: AtomicU32::new(1),
         laps: Mutex::default(),
+        free: Mutex::default(),
     };
-    compare(&arguments, &bench).await
+    let mut holders = Vec::new();
+    for _ in 0..arguments.in_flight.iter().copied().max().unwrap_or(1) {
+        holders.push(bench.holder().await?);
+    }
+    holders.clone_into(&mut bench.free());
+    let compared = compare(&arguments, &bench).await;
+    for holder in &holders {
+        bench.remove(&holder.0).await?;
+    }
+    compared
 }
 
 async fn compare(arguments: &Arguments, bench: &Bench) -> Result<()> {
@@ -223,11 +269,17 @@ impl Bench {
     /// Launches so many, and waits until the last is removed.
     async fn run(&self, way: Way, containers: u32, in_flight: usize) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
+        let last = tokio::sync::Mutex::new(Vec::new());
         stream::iter(0..containers)
             .map(|_| async {
-                let id = self.launch(way).await?;
+                let holder = self.free().pop().context("a slot for each in flight")?;
+                let launched = self.launch(way, &holder).await;
+                self.free().push(holder);
+                let id = launched?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
+                } else if way == Way::RemovedLast {
+                    last.lock().await.push(id);
                 } else {
                     let docker = self.docker.clone();
                     let removal = async move { remove(&docker, &id).await };
@@ -238,6 +290,9 @@ impl Bench {
             .buffer_unordered(in_flight)
             .try_collect::<()>()
             .await?;
+        for id in last.into_inner() {
+            self.remove(&id).await?;
+        }
         while let Some(removed) = removals.lock().await.join_next().await {
             removed??;
         }
@@ -245,7 +300,7 @@ impl Bench {
     }
 
     /// One container from its making to its end, not removed.
-    async fn launch(&self, way: Way) -> Result<String> {
+    async fn launch(&self, way: Way, holder: &ContainerId) -> Result<String> {
         let docker = &self.docker;
         let mut lap = Instant::now();
         let mut laps = Vec::new();
@@ -253,7 +308,7 @@ impl Bench {
             laps.push((call, lap.elapsed().as_secs_f64()));
             lap = Instant::now();
         };
-        let body = self.body(way)?;
+        let body = self.body(way, holder)?;
         let id = docker
             .create_container(None::<CreateContainerOptions>, body)
             .await?
@@ -261,7 +316,7 @@ impl Bench {
         took("1 create");
         let both = AttachContainerOptionsBuilder::default()
             .stdout(true)
-            .stderr(true)
+            .stderr(way != Way::StdoutOnly)
             .stream(true);
         let attached = docker.attach_container(&id, Some(both.build())).await?;
         took("2 attach");
@@ -291,13 +346,29 @@ impl Bench {
         Ok(id)
     }
 
-    fn body(&self, way: Way) -> Result<ContainerCreateBody> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let check = CheckId::from_random(number.into());
-        let mut body = create_body(
-            &Spec::probe(&self.settings, &self.settings.image, &check),
-            self.kind,
-        );
+    fn free(&self) -> MutexGuard<'_, Vec<ContainerId>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> CheckId {
+        CheckId::from_random(self.next.fetch_add(1, Ordering::Relaxed).into())
+    }
+
+    /// Starts the holder of a slot.
+    async fn holder(&self) -> Result<ContainerId> {
+        let spec = Spec::holder(&self.settings, &self.settings.image, &self.next());
+        let body = create_body(&spec, self.kind);
+        let options = None::<CreateContainerOptions>;
+        let made = self.docker.create_container(options, body).await?;
+        let options = None::<StartContainerOptions>;
+        self.docker.start_container(&made.id, options).await?;
+        Ok(ContainerId(made.id))
+    }
+
+    fn body(&self, way: Way, holder: &ContainerId) -> Result<ContainerCreateBody> {
+        let (settings, network) = (&self.settings, way.network(holder));
+        let spec = Spec::probe(settings, &settings.image, &self.next(), network);
+        let mut body = create_body(&spec, self.kind);
         way.apply(&mut body)?;
         Ok(body)
     }

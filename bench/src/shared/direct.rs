@@ -13,7 +13,7 @@ use bollard::query_parameters::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use launcher::engine::EngineKind;
 use launcher::engine::create::create_body;
-use launcher::spec::Spec;
+use launcher::spec::{Network, Spec};
 use protocol::Host;
 use protocol::order::AskPeers;
 use tokio::sync::mpsc;
@@ -78,7 +78,9 @@ impl Direct {
     }
 
     async fn check(&self, way: Ready) -> Result<()> {
-        let spec = Spec::check(&self.settings, &self.settings.image, &way.check, &way.host);
+        let network = Network::Own;
+        let image = &self.settings.image;
+        let spec = Spec::check(&self.settings, image, &way.check, &way.host, network);
         let body = create_body(&spec, self.kind);
         let docker = &self.docker;
         let created = docker.create_container(None::<CreateContainerOptions>, body);

@@ -1,6 +1,7 @@
 //! The program itself: its exit codes, its lines and its memory.
 
 use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -126,6 +127,8 @@ async fn wrong_usage_has_its_own_exit_code() {
         &["a.example", "b.example"],
         &["--no-peers", "a.example"],
         &["--probe", "a.example"],
+        &["--hold", "a.example"],
+        &["--hold", "--probe"],
         &["--direct", "--extra-roots", "a.example"],
         &["--list", "/x", "--format", "csv", "a.example"],
         &["--direct", "--list", "/x", "a.example"],
@@ -162,6 +165,32 @@ async fn a_probe_prints_one_report() {
     assert_eq!(output.status.code(), Some(0));
     let report = ProbeReport::parse(&output.stdout).unwrap();
     assert!(report.nofile > 0);
+}
+
+/// It must not end by itself: its network namespace would go while a check is in it.
+#[tokio::test]
+async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
+    let mut child = command(&["--hold"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id().unwrap();
+    // It has lowered its limits, so all that is left to it is to wait.
+    let lowered = || {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let files = limits
+            .lines()
+            .find(|line| line.starts_with("Max open files"));
+        files.is_some_and(|line| line.split_whitespace().nth(3) == Some("64"))
+    };
+    while !lowered() {
+        tokio::task::yield_now().await;
+    }
+    child.start_kill().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.signal(), Some(9));
+    assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
 }
 
 /// A quarter of a million names of 64 bytes: sixteen MiB less a little.

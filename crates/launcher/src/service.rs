@@ -5,6 +5,10 @@ pub(crate) mod server;
 
 pub(crate) mod launch;
 
+pub(crate) mod guest;
+
+pub(crate) mod holders;
+
 pub(crate) mod state;
 
 pub(crate) mod registry;
@@ -14,3 +18,7 @@ pub(crate) mod supervisor;
 pub(crate) mod reaper;
 
 pub(crate) mod probe;
+
+pub(crate) mod probe_container;
+
+pub(crate) mod trial;

@@ -44,6 +44,20 @@ pub struct Settings {
     pub backoff_max: Duration,
     /// Between two sweeps for containers that nobody runs any more.
     pub sweep_interval: Duration,
+    /// Whether checks join network namespaces that are kept.
+    pub slots: SlotMode,
+}
+
+/// Whether checks join the network namespace of their slot, which a holder keeps, or have one of
+/// their own. The namespace is half of what Docker does for a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotMode {
+    /// Whichever takes less time on this engine, measured before the first check.
+    Auto,
+    /// They join.
+    On,
+    /// They have their own.
+    Off,
 }
 
 /// Where the egress directories are.
@@ -75,6 +89,8 @@ impl Default for Settings {
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             sweep_interval: Duration::from_secs(60),
+            // An engine behind the trait need not have namespaces that can be joined.
+            slots: SlotMode::Off,
         }
     }
 }
@@ -85,11 +101,13 @@ impl Settings {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame: create, attach, start, the life, then kill, wait and the writing of
-    /// the last frame. A client that has waited longer has a launcher that does not work.
+    /// Longest time from a launch request to its `End` or `Fault` frame: create and start of a
+    /// holder; create, attach and start; after a holder that had died two removals and these three
+    /// again; the life; then kill, wait and the writing of the last frame. A client that has waited longer has a
+    /// launcher that does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
-            .saturating_mul(3)
+            .saturating_mul(10)
             .saturating_add(self.life_max())
             .saturating_add(self.call_timeout.saturating_mul(3))
             .saturating_add(STARTING_WAIT_MAX)

@@ -105,6 +105,8 @@ pub struct Status {
     pub version: String,
     /// Name and version of the engine, once it has answered.
     pub engine: Option<String>,
+    /// Whether checks join the network namespaces of slots, and why; `None` before that is known.
+    pub slots: Option<String>,
     /// Why no check can be run now, if so.
     pub trouble: Option<String>,
     /// Limits that the probe found missing and that are not required, such as the CPU share.

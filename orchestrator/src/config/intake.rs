@@ -4,17 +4,19 @@ use ::intake::{ClientFrom, Settings};
 use ::token::{LogKey, TestDomain};
 
 use super::sockets::Sockets;
-use super::{ConfigError, TEST_DOMAIN_KEY, Values, boolean, number};
+use super::{ConfigError, TEST_DOMAIN_KEY, Values, boolean};
+
+/// `POST`s of one client in any hour: an owner sends one or two, a person with several instances a
+/// handful, and several people may share an address.
+const POSTS_PER_HOUR: usize = 20;
 
 pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, ConfigError> {
-    let most = u64::try_from(::intake::clients::LIMIT_MAX).unwrap_or(u64::MAX);
-    let posts_per_hour = values.parse("intake_posts", |text| number(text, 1, most))?;
     Ok(Settings {
         socket: sockets.intake_http(),
         client: values.parse("intake_client_header", client)?,
         text_socket: sockets.texts(),
         census_socket: sockets.intake(),
-        posts_per_hour: usize::try_from(posts_per_hour).unwrap_or(usize::MAX),
+        posts_per_hour: POSTS_PER_HOUR,
         log_key: values.parse("intake_log_key", log_key)?,
         test_domain: if values.parse(TEST_DOMAIN_KEY, boolean)? {
             TestDomain::Allow

@@ -117,6 +117,11 @@ pub const SETTINGS: &[Setting] = &[
         "Image of the checker (launcher only).",
     ),
     setting(
+        "slots",
+        "auto",
+        "Whether a check joins a network namespace that is kept for it and the checks after it, one at a time, instead of having a new one: `on`, `off`, or `auto`, whichever takes less time on this engine, measured at the start. A namespace is half of what Docker does for a check. Both kinds lead nowhere (launcher only).",
+    ),
+    setting(
         "seccomp_path",
         "",
         "Whole path, on the engine's machine, of a file with what `fedicensus seccomp-profile` prints: Podman takes the list of system calls that a check may make from there and nowhere else. Docker is sent it and needs none (launcher only).",
@@ -160,11 +165,6 @@ pub const SETTINGS: &[Setting] = &[
         "intake_client_header",
         "",
         "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: all requests count as one client's (intake only).",
-    ),
-    setting(
-        "intake_posts",
-        "20",
-        "Submissions and opt-outs that one client, an IPv4 address or an IPv6 /64, may send in any hour, 1 to 100 (intake only).",
     ),
     setting(
         "intake_log_key",

@@ -301,6 +301,9 @@ fn pace_words(pace: &Pace) -> String {
 
 fn launcher_line(launcher: &launcher::wire::Status) -> String {
     let engine = launcher.engine.as_deref().unwrap_or("not reached yet");
+    let slots = launcher.slots.as_ref();
+    let slots = slots.map(|slots| format!("; slots {slots}"));
+    let slots = slots.unwrap_or_default();
     let trouble = launcher
         .trouble
         .as_ref()
@@ -312,7 +315,7 @@ fn launcher_line(launcher: &launcher::wire::Status) -> String {
         .map(|warning| format!("; warning: {warning}"))
         .collect();
     format!(
-        "engine     {engine}, {} running, {} launched, {} reaped{trouble}{warnings}",
+        "engine     {engine}, {} running, {} launched, {} reaped{slots}{trouble}{warnings}",
         launcher.running, launcher.launches_total, launcher.reaped_total
     )
 }

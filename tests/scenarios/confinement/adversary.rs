@@ -7,8 +7,9 @@
 
 mod confinement;
 mod expected;
+mod guests;
 mod standin;
 mod targets;
 mod wire;
 
-pub(crate) use confinement::fit;
+pub(crate) use confinement::{fit, slots_of};

@@ -18,7 +18,8 @@ use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, Row, World};
 use tokio::time::Instant;
 
-use crate::confinement::containers::containers_of;
+use crate::confinement::adversary::slots_of;
+use crate::confinement::containers::{checks_of, containers_of};
 use chance::Chance;
 use list::Visitor;
 use shown::{Shown, is_kept};
@@ -155,9 +156,14 @@ impl Story {
         options.crowd = crowd;
         // A day in ten seconds and a dump every two.
         options.interval_divisor = 10_000;
-        let life_max = match options.engine {
+        let life_max = match &options.engine {
             Engine::Process => Duration::from_millis(900),
-            Engine::Socket(_) => Duration::from_millis(4000),
+            Engine::Socket(socket) => {
+                // Set, because to measure both ways would be most of a launcher's life here.
+                let slots = slots_of(&EngineApi::connect(socket)?);
+                options.settings.push(("slots", slots.to_owned()));
+                Duration::from_millis(4000)
+            }
         };
         let mut world = World::prepare(options).await?;
         world.begin(Role::Gateway).await?;
@@ -363,7 +369,15 @@ impl Story {
                     && containers(world)?.is_empty()
                     && list::half_written(&world.path("public"))?.is_empty())
             })
-            .await
+            .await?;
+        let Engine::Socket(socket) = Engine::from_environment() else {
+            return Ok(());
+        };
+        // The holders of its slots end with the launcher.
+        self.world.stop(Role::Launcher).await?;
+        let left = containers_of(&self.world, &EngineApi::connect(&socket)?)?;
+        ensure!(left.is_empty(), "containers are left: {left:?}");
+        Ok(())
     }
 }
 
@@ -388,7 +402,7 @@ fn explained(world: &World, names: &[String]) -> anyhow::Result<Told> {
 fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
     if let Engine::Socket(socket) = Engine::from_environment() {
         let engine = EngineApi::connect(&socket)?;
-        return Ok(containers_of(world, &engine)?.into_iter().collect());
+        return Ok(checks_of(world, &engine)?.into_iter().collect());
     }
     let egress = world.path(EGRESS).display().to_string();
     let mut found = BTreeSet::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::confinement::containers::containers_of;
+use crate::confinement::containers::{checks_of, containers_of};
 use tests::world::EGRESS;
 use tests::{Engine, EngineApi, Options, Role, World, unhurried};
 
@@ -54,14 +54,18 @@ async fn all_live_and_nobody_was_wronged(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn nothing_is_left(world: &World) -> anyhow::Result<()> {
+async fn nothing_is_left(world: &mut World) -> anyhow::Result<()> {
     if let Engine::Socket(socket) = Engine::from_environment() {
         let engine = EngineApi::connect(&socket)?;
         world
-            .until("no container is left", SOON, |world| {
-                Ok(containers_of(world, &engine)?.is_empty())
+            .until("no check is left", SOON, |world| {
+                Ok(checks_of(world, &engine)?.is_empty())
             })
             .await?;
+        // Its holders end with it.
+        world.stop(Role::Launcher).await?;
+        let left = containers_of(world, &engine)?;
+        assert!(left.is_empty(), "{left:?}");
     }
     world
         .until("no egress is left", SOON, |world| {
@@ -83,7 +87,7 @@ async fn a_daemon_killed_in_the_middle_takes_up_where_it_was() -> anyhow::Result
     );
     world.begin(Role::Run).await?;
     all_live_and_nobody_was_wronged(&world).await?;
-    nothing_is_left(&world).await
+    nothing_is_left(&mut world).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +101,7 @@ async fn a_gateway_killed_in_the_middle_wrongs_nobody() -> anyhow::Result<()> {
         .await?;
     world.begin(Role::Gateway).await?;
     all_live_and_nobody_was_wronged(&world).await?;
-    nothing_is_left(&world).await
+    nothing_is_left(&mut world).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,5 +140,5 @@ async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
         .await?;
     world.begin(Role::Launcher).await?;
     all_live_and_nobody_was_wronged(&world).await?;
-    nothing_is_left(&world).await
+    nothing_is_left(&mut world).await
 }

@@ -38,6 +38,8 @@ pub(crate) struct Signals {
 pub(crate) enum Outcome {
     /// The container ran and ended.
     End(End),
+    /// The engine refused to make or to start it, so nothing ran: our fault.
+    NotStarted(LaunchFault),
     /// It could not be run, or not to its end: our fault.
     Fault(LaunchFault),
     /// Nobody is there to be told.
@@ -65,16 +67,23 @@ pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
     let created = bounded("create", settings.start_timeout, engine.create(spec)).await;
     let id = match created {
         Ok(id) => container.insert(id).clone(),
-        Err(error) => return create_failed(engine, settings, spec, error).await,
+        Err(error) => {
+            let was_refused = matches!(error, EngineError::Refused { .. });
+            let fault = create_failed(engine, settings, spec, error).await;
+            return match was_refused && fault.kind == FaultKind::EngineError {
+                true => Outcome::NotStarted(fault),
+                false => Outcome::Fault(fault),
+            };
+        }
     };
     let output = match bounded("attach", settings.start_timeout, engine.attach(&id)).await {
         Ok(output) => output,
-        Err(error) => return Outcome::Fault(fault(&error)),
+        Err(error) => return not_started(&error),
     };
     // Not interrupted half-way: a start that was let go of may still happen. A stop that came meanwhile is seen right after.
     if let Err(error) = bounded("start", settings.start_timeout, engine.start(&id)).await {
         // The time-out may have cut off a start that goes on. The removal, which is by force, ends it.
-        return Outcome::Fault(fault(&error));
+        return not_started(&error);
     }
     let started = Instant::now();
     let deadline = started.checked_add(settings.life_max()).unwrap_or(started);
@@ -142,20 +151,32 @@ pub(crate) fn image_missing(image: &str) -> LaunchFault {
     }
 }
 
-/// Tells a missing image from other failures by asking, because the engines don't agree on how they say it.
-async fn create_failed<E: Engine>(
+/// The fault of a failed create. The engine is asked whether the image is missing, because Docker
+/// and Podman report that in different ways.
+pub(crate) async fn create_failed<E: Engine>(
     engine: &E,
     settings: &Settings,
     spec: &Spec,
     error: EngineError,
-) -> Outcome {
+) -> LaunchFault {
     if matches!(error, EngineError::Refused { .. }) {
         let id = engine.image_id(&spec.image);
         if let Ok(None) = bounded("image", settings.call_timeout, id).await {
-            return Outcome::Fault(image_missing(&settings.image));
+            return image_missing(&settings.image);
         }
     }
-    Outcome::Fault(fault(&error))
+    fault(&error)
+}
+
+/// The outcome of a failed attach or start. Only a refusal says that nothing runs: after a lost
+/// connection or a time-out the container may have started.
+fn not_started(error: &EngineError) -> Outcome {
+    match error {
+        EngineError::Refused { .. } => Outcome::NotStarted(fault(error)),
+        EngineError::Down { .. } | EngineError::TimedOut { .. } | EngineError::Garbled { .. } => {
+            Outcome::Fault(fault(error))
+        }
+    }
 }
 
 async fn stop(signals: &Signals, deadline: Instant) -> Stop {

@@ -10,6 +10,7 @@ use protocol::{CheckId, Host, limits};
 
 pub use crate::container::confinement::Confinement;
 pub use crate::container::seccomp::SeccompProfile;
+use crate::engine::ContainerId;
 use crate::settings::{EgressSource, Settings};
 
 /// Label of everything that belongs to an installation; its value is the installation's name.
@@ -25,6 +26,18 @@ pub const LABEL_HOST: &str = "org.fedicensus.host";
 /// Label of the probe container, beside [`LABEL_CHECK`].
 pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 
+/// Label of a holder, beside [`LABEL_CHECK`].
+pub const LABEL_HOLDER: &str = "org.fedicensus.holder";
+
+/// A container's network namespace. Either kind has no interface but the loopback, and no route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// Its own.
+    Own,
+    /// A slot's: that of this container, its holder.
+    Slot(ContainerId),
+}
+
 /// A container to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
@@ -38,11 +51,19 @@ pub struct Spec {
     pub egress: Option<EgressSource>,
     /// Its limits.
     pub confinement: Confinement,
+    /// Its network namespace.
+    pub network: Network,
 }
 
 impl Spec {
     /// The container of a check, from the image of this id.
-    pub fn check(settings: &Settings, image: &str, check: &CheckId, host: &Host) -> Self {
+    pub fn check(
+        settings: &Settings,
+        image: &str,
+        check: &CheckId,
+        host: &Host,
+        network: Network,
+    ) -> Self {
         Self {
             argv: argv(settings, check, host),
             labels: BTreeMap::from([
@@ -53,22 +74,43 @@ impl Spec {
             egress: Some(settings.egress.clone()),
             image: image.to_owned(),
             confinement: settings.confinement.clone(),
+            network,
         }
     }
 
     /// The container that looks at its own limits: a check's, but for the arguments, a label and
     /// the mount.
-    pub fn probe(settings: &Settings, image: &str, check: &CheckId) -> Self {
+    pub fn probe(settings: &Settings, image: &str, check: &CheckId, network: Network) -> Self {
         Self {
-            argv: vec!["--probe".to_owned()],
+            network,
+            ..Self::without_host(settings, image, check, "--probe", (LABEL_PROBE, "limits"))
+        }
+    }
+
+    /// The container that keeps a network namespace for the checks of a slot: a check's, but for
+    /// the arguments, a label and the mount. It waits until it is killed.
+    pub fn holder(settings: &Settings, image: &str, check: &CheckId) -> Self {
+        Self::without_host(settings, image, check, "--hold", (LABEL_HOLDER, "network"))
+    }
+
+    fn without_host(
+        settings: &Settings,
+        image: &str,
+        check: &CheckId,
+        argument: &str,
+        (label, value): (&str, &str),
+    ) -> Self {
+        Self {
+            argv: vec![argument.to_owned()],
             labels: BTreeMap::from([
                 (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
                 (LABEL_CHECK.to_owned(), check.to_string()),
-                (LABEL_PROBE.to_owned(), "limits".to_owned()),
+                (label.to_owned(), value.to_owned()),
             ]),
             egress: None,
             image: image.to_owned(),
             confinement: settings.confinement.clone(),
+            network: Network::Own,
         }
     }
 }

@@ -9,7 +9,7 @@ use bollard::models::{
 use protocol::limits;
 
 use crate::container::confinement::Confinement;
-use crate::container::spec::Spec;
+use crate::container::spec::{Network, Spec};
 use crate::engine::{EngineKind, docker, podman};
 use crate::settings::EgressSource;
 
@@ -23,6 +23,9 @@ pub(crate) const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
 /// The body of the engines' create call.
 pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     let confinement = &spec.confinement;
+    // A container that joins a namespace has the host name and the resolvers of that one's holder,
+    // and engines refuse others.
+    let has_names = spec.network == Network::Own;
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         cmd: Some(spec.argv.clone()),
@@ -30,8 +33,8 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
         labels: Some(spec.labels.clone().into_iter().collect()),
         user: Some(format!("{}:{}", confinement.user, confinement.group)),
         // The engine would otherwise name it by its id, which nothing inside needs to know.
-        hostname: Some("check".to_owned()),
-        domainname: Some(String::new()),
+        hostname: has_names.then(|| "check".to_owned()),
+        domainname: has_names.then(String::new),
         attach_stdin: Some(false),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
@@ -52,16 +55,17 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
 fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     let confinement = &spec.confinement;
     let memory = i64::from(confinement.memory_bytes);
+    let resolvers_of_docker = match kind {
+        EngineKind::Docker => spec.network == Network::Own,
+        EngineKind::Podman => false,
+    };
     HostConfig {
-        network_mode: Some("none".to_owned()),
-        dns: match kind {
-            EngineKind::Docker => Some(vec![docker::RESOLVER.to_owned()]),
-            EngineKind::Podman => None,
-        },
-        dns_search: match kind {
-            EngineKind::Docker => Some(vec![docker::SEARCH_NOWHERE.to_owned()]),
-            EngineKind::Podman => None,
-        },
+        network_mode: Some(match &spec.network {
+            Network::Own => "none".to_owned(),
+            Network::Slot(holder) => format!("container:{holder}"),
+        }),
+        dns: resolvers_of_docker.then(|| vec![docker::RESOLVER.to_owned()]),
+        dns_search: resolvers_of_docker.then(|| vec![docker::SEARCH_NOWHERE.to_owned()]),
         readonly_rootfs: Some(true),
         tmpfs: Some(covers(kind)),
         mounts: Some(spec.egress.iter().map(mount).collect()),

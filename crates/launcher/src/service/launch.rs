@@ -6,9 +6,10 @@ use protocol::{CheckId, Host};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals, run};
+use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals};
 use crate::container::spec::Spec;
 use crate::engine::Engine;
+use crate::service::guest::Leftovers;
 use crate::service::state::{Condition, Shared};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};
@@ -54,7 +55,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     host: &Host,
     gone: &CancellationToken,
 ) {
-    let mut container = None;
+    let mut left = Leftovers::default();
     let entry = shared.registry.enter(check);
     let mut slot = shared.slots.take();
     let outcome = match (&entry, &slot) {
@@ -66,26 +67,21 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
         (Some(entry), Some(_)) => match shared.ready().await {
             Err(fault) => Outcome::Fault(fault),
             Ok(ready) => {
-                let spec = Spec::check(&shared.settings, &ready.image, check, host);
+                let settings = &shared.settings;
+                let spec = |network| Spec::check(settings, &ready.image, check, host, network);
                 let signals = Signals {
                     asked: entry.asked.clone(),
                     gone: gone.clone(),
                     ending: shared.ending.clone(),
                 };
-                let (engine, settings) = (&shared.engine, &shared.settings);
-                run(
-                    engine,
-                    settings,
-                    &spec,
-                    &signals,
-                    &mut frames,
-                    &mut container,
-                )
-                .await
+                let namespaces = ready.namespaces;
+                shared
+                    .run(settings, namespaces, spec, &signals, &mut frames, &mut left)
+                    .await
             }
         },
     };
-    if container.is_some() {
+    if left.has_guest() {
         shared.launches_total.fetch_add(1, Ordering::Relaxed);
     }
     // Before the report: whoever has read it may launch the next check at once.
@@ -94,7 +90,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     }
     conclude(shared, &outcome, &mut frames, check, host);
     let last = tokio::time::timeout(shared.settings.call_timeout, frames.flush());
-    let (_read, ()) = tokio::join!(last, shared.remove(container));
+    let (_read, ()) = tokio::join!(last, shared.clear(left));
     drop((entry, slot));
 }
 
@@ -122,7 +118,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
                 tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container was to be killed for its deadline and had ended by itself");
             }
         }
-        Outcome::Fault(fault) => {
+        Outcome::NotStarted(fault) | Outcome::Fault(fault) => {
             frames.push_last(FrameKind::Fault, fault);
             complain(shared, fault, check, host);
         }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
-use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
+use crate::container::spec::{LABEL_CHECK, LABEL_HOLDER, LABEL_INSTANCE, check_labels};
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
 use crate::service::registry::Registry;
 use crate::settings::Settings;
@@ -95,12 +95,16 @@ impl Reaper {
     ) -> Result<Vec<ContainerId>, EngineError> {
         let labels = check_labels(&settings.instance);
         let listed = bounded("list", settings.call_timeout, engine.list(&labels)).await?;
+        let mut holders = HashSet::new();
         let unowned: HashSet<_> = listed
             .into_iter()
             // The engine has filtered; what is removed by force is worth a second look.
             .filter(|found| found.labels.get(LABEL_INSTANCE) == Some(&settings.instance))
             .filter_map(|found| {
                 let check = found.labels.get(LABEL_CHECK)?;
+                if found.labels.contains_key(LABEL_HOLDER) {
+                    holders.insert(found.id.clone());
+                }
                 (!registry.holds(check)).then_some(found.id)
             })
             .collect();
@@ -110,7 +114,8 @@ impl Reaper {
             .filter(|id| which == Sweep::All || self.unowned_before.contains(*id))
             .cloned()
             .collect();
-        due.sort_by_key(|id| self.stuck.contains(id));
+        // Podman removes no container whose namespace another one has joined.
+        due.sort_by_key(|id| (self.stuck.contains(id), holders.contains(id)));
         due.truncate(SWEEP_MAX);
         self.unowned_before = unowned;
         Ok(due)

@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
-use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, check_labels};
+use crate::container::spec::{
+    LABEL_CHECK, LABEL_HOLDER, LABEL_INSTANCE, LABEL_PROBE, check_labels,
+};
 use crate::engine::{Engine, bounded};
 use crate::service::launch::{bad_request, launch};
 use crate::service::state::{Condition, Shared, starting};
@@ -122,6 +124,11 @@ impl<E: Engine> Launcher<E> {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &E {
+        &self.shared.engine
+    }
+
     /// Looks after the engine until `shutdown`, then ends all checks and returns when their
     /// containers are gone, or after as long as an engine may take to kill and remove one. What is
     /// left then falls to the next start's reaper.
@@ -201,7 +208,10 @@ impl<E: Engine> Launcher<E> {
                     .filter(|found| {
                         found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
                     })
-                    .filter(|found| !found.labels.contains_key(LABEL_PROBE))
+                    .filter(|found| {
+                        let is_other = |label: &&str| found.labels.contains_key(*label);
+                        ![LABEL_PROBE, LABEL_HOLDER].iter().any(is_other)
+                    })
                     .filter_map(|found| CheckId::parse(found.labels.get(LABEL_CHECK)?).ok())
                     .take(LIST_MAX)
                     .collect(),
@@ -212,18 +222,20 @@ impl<E: Engine> Launcher<E> {
 
     fn status(&self) -> Status {
         let shared = &self.shared;
-        let (engine, trouble, warnings) = match &*shared.condition.borrow() {
-            Condition::Starting => (None, Some(starting().message), Vec::new()),
+        let (engine, slots, trouble, warnings) = match &*shared.condition.borrow() {
+            Condition::Starting => (None, None, Some(starting().message), Vec::new()),
             Condition::Ready(ready) => (
                 Some(ready.identity.to_string()),
+                Some(ready.namespaces_why.clone()),
                 None,
                 ready.warnings.clone(),
             ),
-            Condition::Trouble(fault) => (None, Some(fault.message.clone()), Vec::new()),
+            Condition::Trouble(fault) => (None, None, Some(fault.message.clone()), Vec::new()),
         };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             engine,
+            slots,
             trouble,
             warnings,
             running: u32::try_from(shared.slots.running()).unwrap_or(u32::MAX),

@@ -9,6 +9,8 @@ use tokio_util::task::TaskTracker;
 use crate::container::run::{ending, fault};
 use crate::container::slot::Slots;
 use crate::engine::{ContainerId, Engine, Identity, bounded};
+use crate::service::guest::Namespaces;
+use crate::service::holders::Holders;
 use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
 use crate::wire::{FaultKind, LaunchFault};
@@ -32,6 +34,10 @@ pub(crate) struct Ready {
     pub(crate) image: String,
     /// Id of the image that had the setting's name then: another one when its probe failed.
     pub(crate) named: String,
+    /// Where checks have their network namespace.
+    pub(crate) namespaces: Namespaces,
+    /// Why there, for people.
+    pub(crate) namespaces_why: String,
     /// Sweeps until the next probe.
     pub(crate) sweeps: u32,
     pub(crate) warnings: Vec<String>,
@@ -54,6 +60,7 @@ pub(crate) struct Shared<E> {
     /// Checks in a row that were at their deadline though their container had ended.
     pub(crate) unended: AtomicU32,
     pub(crate) slots: Slots,
+    pub(crate) holders: Holders,
     pub(crate) connections: TaskTracker,
 }
 
@@ -71,6 +78,7 @@ impl<E: Engine> Shared<E> {
             refusals: AtomicU32::new(0),
             unended: AtomicU32::new(0),
             slots: Slots::new(settings.checks_max),
+            holders: Holders::default(),
             connections: TaskTracker::new(),
             settings,
         }

@@ -7,39 +7,28 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use protocol::{CheckId, ProbeReport, escaped};
-
-use crate::client::{Container, Frame};
-use crate::container::run::{Outcome, Signals, ending, fault, image_missing, run};
-use crate::container::spec::Spec;
-use crate::engine::{Engine, EngineKind, Identity, bounded};
-use crate::service::probe::{advice, control_groups_advice, judge};
+use crate::container::run::{ending, fault, image_missing};
+use crate::engine::{Engine, Identity, bounded};
+use crate::service::guest::Namespaces;
+use crate::service::probe_container::probe;
 use crate::service::reaper::{Reaper, Sweep};
 use crate::service::state::{Condition, Ready, Shared};
-use crate::settings::{EgressSource, Settings};
-use crate::wire::frames::FrameWriter;
+use crate::service::trial::Trial;
+use crate::settings::{EgressSource, Settings, SlotMode};
 use crate::wire::{FaultKind, LaunchFault};
-
-/// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
-const PROBE_SECONDS_MAX: u64 = 15;
 
 /// Sweeps until the next probe: an hour's by default. An engine may have been restarted with other
 /// settings between two sweeps.
 const SWEEPS_PER_PROBE: u32 = 60;
-
-/// Room for what a probe prints, with its frames. Whoever prints more stands still until the probe's time is over.
-const PROBE_BYTES_MAX: usize = 64 * 1024;
-
-/// How much of a failed probe's stderr is shown.
-const STDERR_SHOWN_BYTES: usize = 300;
 
 /// Runs until the launcher ends, and then to the end of a probe that is under way.
 pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
     let mut former = None;
+    let mut trial = None;
     while !shared.ending.is_cancelled() {
-        match prepare(shared, &mut reaper, former.as_deref()).await {
+        match prepare(shared, &mut reaper, former.as_deref(), &mut trial).await {
             // It says what it met because it was ending.
             _ if shared.ending.is_cancelled() => return,
             Ok(ready) => {
@@ -75,7 +64,7 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
         match &condition {
             Condition::Starting => {}
             Condition::Ready(ready) => {
-                tracing::info!(engine = %ready.identity, "the engine is fit: checks can be launched");
+                tracing::info!(engine = %ready.identity, slots = ready.namespaces_why, "the engine is fit: checks can be launched");
                 for warning in &ready.warnings {
                     tracing::warn!(warning, "a limit that is not required is not in force");
                 }
@@ -96,18 +85,22 @@ async fn prepare<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
     former: Option<&str>,
+    trial: &mut Option<(Identity, Trial)>,
 ) -> Result<Ready, LaunchFault> {
     // Nothing that is let go of here leaves anything behind.
     let (identity, named) = tokio::select! {
         () = shared.ending.cancelled() => return Err(ending()),
         known = survey(shared, reaper) => known?,
     };
-    let complaint = match probe(shared, identity.kind, &named).await {
+    let (namespaces, namespaces_why) = choose(shared, &identity, &named, trial).await;
+    let complaint = match probe(shared, identity.kind, &named, namespaces).await {
         Ok(warnings) => {
             return Ok(Ready {
                 identity,
                 image: named.clone(),
                 named,
+                namespaces,
+                namespaces_why,
                 sweeps: SWEEPS_PER_PROBE,
                 warnings,
             });
@@ -119,7 +112,7 @@ async fn prepare<E: Engine>(
     let Some(former) = former.filter(|former| is_of_image && *former != named) else {
         return Err(complaint);
     };
-    let Ok(mut warnings) = probe(shared, identity.kind, former).await else {
+    let Ok(mut warnings) = probe(shared, identity.kind, former, namespaces).await else {
         return Err(complaint);
     };
     warnings.push(format!(
@@ -130,6 +123,8 @@ async fn prepare<E: Engine>(
         identity,
         image: former.to_owned(),
         named,
+        namespaces,
+        namespaces_why,
         // Only a report says something lasting about the image.
         sweeps: if complaint.kind == FaultKind::NotConfined {
             SWEEPS_PER_PROBE
@@ -138,6 +133,33 @@ async fn prepare<E: Engine>(
         },
         warnings,
     })
+}
+
+/// Where checks have their network namespace, and why. A trial counts until the engine is another.
+async fn choose<E: Engine>(
+    shared: &Shared<E>,
+    identity: &Identity,
+    image: &str,
+    trial: &mut Option<(Identity, Trial)>,
+) -> (Namespaces, String) {
+    match shared.settings.slots {
+        SlotMode::On => return (Namespaces::Slots, "on, as set".to_owned()),
+        SlotMode::Off => return (Namespaces::Own, "off, as set".to_owned()),
+        SlotMode::Auto => {}
+    }
+    let measured = match trial {
+        Some((of, measured)) if of == identity => *measured,
+        _ => match Trial::run(shared, identity.kind, image).await {
+            Ok(measured) => trial.insert((identity.clone(), measured)).1,
+            // What is wrong with every container is found, and reported, by the probe.
+            Err(fault) => return (Namespaces::Own, format!("off: {}", fault.message)),
+        },
+    };
+    let (namespaces, word) = match measured.chosen() {
+        Namespaces::Slots => (Namespaces::Slots, "on"),
+        Namespaces::Own => (Namespaces::Own, "off"),
+    };
+    (namespaces, format!("{word}: {measured}"))
 }
 
 /// What has to be known and cleared away before the probe.
@@ -151,7 +173,9 @@ async fn survey<E: Engine>(
     let identity = bounded("version", settings.start_timeout, engine.identify())
         .await
         .map_err(|error| fault(&error))?;
-    // Before anything may refuse: what a former life left behind goes even if nothing new can be started.
+    // Before anything may refuse: what a former life left behind goes even if nothing new can be started. The
+    // holders of an engine that was restarted have ended.
+    shared.holders.give_up();
     sweep(shared, reaper, Sweep::All).await?;
     let image = bounded("image", call_timeout, engine.image_id(&settings.image))
         .await
@@ -190,6 +214,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
 
 /// At an orderly end, for what could not be removed before: nobody may come after us.
 pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
+    shared.holders.give_up();
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
         tracing::debug!(
             error = error.message,
@@ -235,115 +260,14 @@ async fn egress_present<E: Engine>(engine: &E, settings: &Settings) -> Result<()
     })
 }
 
-/// Runs the probe container from this image. Out: warnings, or what is missing.
-async fn probe<E: Engine>(
-    shared: &Shared<E>,
-    kind: EngineKind,
-    image: &str,
-) -> Result<Vec<String>, LaunchFault> {
-    let settings = Settings {
-        deadline: Duration::from_secs(PROBE_SECONDS_MAX),
-        grace: Duration::ZERO,
-        ..shared.settings.clone()
-    };
-    let spec = Spec::probe(&settings, image, &CheckId::from_random(rand::random()));
-    let signals = Signals {
-        ending: shared.ending.clone(),
-        ..Signals::default()
-    };
-    let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
-    let mut frames = FrameWriter::new(near);
-    let mut container = None;
-    let outcome = Box::pin(run(
-        &shared.engine,
-        &settings,
-        &spec,
-        &signals,
-        &mut frames,
-        &mut container,
-    ))
-    .await;
-    drop(frames);
-    shared.remove(container).await;
-    let printed = printed(Container::new(Box::new(far))).await;
-    let report = match outcome {
-        Outcome::End(end) if end.exit_code == 0 => {
-            ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
-        }
-        Outcome::End(end) => Err(format!("it ended with {end:?}")),
-        Outcome::Fault(fault) => return Err(with_remedy(fault, &settings, kind)),
-        Outcome::Gone => return Err(ending()),
-    };
-    let report = report.map_err(|reason| LaunchFault {
-        kind: FaultKind::NotConfined,
-        message: format!(
-            "the probe of the image {} gave no report: {reason}; stderr: {}; is the image of this launcher's version?",
-            settings.image,
-            escaped(&printed.stderr, STDERR_SHOWN_BYTES)
-        ),
-    })?;
-    let judgement = judge(&report, &settings.confinement, kind);
-    if judgement.missing.is_empty() {
-        Ok(judgement.warnings)
-    } else {
-        Err(LaunchFault {
-            kind: FaultKind::NotConfined,
-            message: advice(&judgement.missing, kind),
-        })
-    }
-}
-
-/// Podman finds out when it makes or starts a container that there is no such profile or that it may not limit anything, and what it says then names no
-/// remedy.
-fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
-    if (kind, fault.kind) != (EngineKind::Podman, FaultKind::EngineError) {
-        return fault;
-    }
-    let profile = settings.confinement.seccomp.as_ref();
-    let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
-    // A hint for people, whatever words they are: nothing is decided by them.
-    let is_of_limits = ["cgroup", "memory.", "pids."].map(|word| fault.message.contains(word));
-    let remedy = if is_of_limits.contains(&true) {
-        format!("; limits: {}", control_groups_advice(kind))
-    } else if let Some(path) = path {
-        format!("; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?")
-    } else {
-        String::new()
-    };
-    LaunchFault {
-        message: fault.message + &remedy,
-        ..fault
-    }
-}
-
-#[derive(Default)]
-struct Printed {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-/// Takes the frames out of the pipe, which bounds them, up to the first that was cut off.
-async fn printed(mut container: Container) -> Printed {
-    let mut printed = Printed::default();
-    while let Ok(frame) = container.next().await {
-        match frame {
-            Frame::Stdout(bytes) => printed.stdout.extend_from_slice(&bytes),
-            Frame::Stderr(bytes) => printed.stderr.extend_from_slice(&bytes),
-            Frame::End(_) | Frame::Fault(_) => break,
-        }
-    }
-    printed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::LauncherClient;
-    use crate::container::seccomp::SeccompProfile;
+    use crate::client::{Frame, LauncherClient};
     use crate::service::server::Launcher;
     use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
-    use protocol::Host;
     use protocol::probe::CALLS_TRIED;
+    use protocol::{CheckId, Host, ProbeReport};
     use tokio_util::sync::CancellationToken;
 
     /// The first frame of a launch by a launcher whose probe reports this, and how many checks it counts as launched.
@@ -366,6 +290,57 @@ mod tests {
         (first.unwrap(), launches)
     }
 
+    /// What a launcher with this setting says of its slots, on an engine that takes so long for a
+    /// namespace; then the containers that stay when it has ended.
+    async fn slots(mode: SlotMode, namespace_takes: Duration) -> (String, Vec<String>) {
+        let engine = FakeEngine::new(Script::Print(0));
+        engine.set_namespace_takes(namespace_takes);
+        let settings = Settings {
+            slots: mode,
+            ..Settings::default()
+        };
+        let launcher = Launcher::new(settings, engine);
+        let shutdown = CancellationToken::new();
+        let keeping = tokio::spawn({
+            let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
+            async move { launcher.keep(shutdown).await }
+        });
+        let client = LauncherClient::in_memory(&launcher);
+        let check = CheckId::from_random(1);
+        let host = Host::parse("a.example").unwrap();
+        let mut container = client.launch(&check, &host).await.unwrap();
+        while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
+        let listed = client.list().await.unwrap();
+        assert!(!listed.iter().any(|listed| *listed != check), "{listed:?}");
+        let said = client.status().await.unwrap().slots.unwrap();
+        shutdown.cancel();
+        keeping.await.unwrap();
+        (said, launcher.engine().names())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slots_are_used_as_set_or_where_a_namespace_takes_time() {
+        let (none, long) = (Duration::ZERO, Duration::from_millis(200));
+        for (mode, takes, expect) in [
+            (SlotMode::On, none, "on, as set"),
+            (SlotMode::Off, long, "off, as set"),
+            (
+                SlotMode::Auto,
+                none,
+                "off: a container takes 0 ms in a slot and 0 ms",
+            ),
+            (
+                SlotMode::Auto,
+                long,
+                "on: a container takes 0 ms in a slot and 200 ms",
+            ),
+        ] {
+            let (said, left) = slots(mode, takes).await;
+            assert!(said.starts_with(expect), "{mode:?}: {said}");
+            assert!(left.is_empty(), "{mode:?}: {left:?}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn no_check_is_made_where_a_single_call_is_allowed_that_our_profile_refuses() {
         let sound = ProbeReport::parse(REPORT.as_bytes()).unwrap();
@@ -381,50 +356,5 @@ mod tests {
             assert!(fault.message.contains(call), "{}", fault.message);
             assert_eq!(launches, 0, "{call}");
         }
-    }
-
-    #[test]
-    fn a_podman_that_may_not_limit_comes_with_the_way_out() {
-        let mut settings = Settings::default();
-        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
-        let refused = |kind| {
-            let fault = LaunchFault {
-                kind: FaultKind::EngineError,
-                // As Podman 5.4 says it with crun 1.21.
-                message: "attach: the engine refused: crun: opening file `memory.max` for writing: No such file or directory"
-                    .to_owned(),
-            };
-            with_remedy(fault, &settings, kind).message
-        };
-        let podman = refused(EngineKind::Podman);
-        assert!(podman.contains("Delegate=cpu memory pids"), "{podman}");
-        assert!(!podman.contains("/etc/x.json"), "{podman}");
-        assert!(!refused(EngineKind::Docker).contains("Delegate"));
-    }
-
-    #[test]
-    fn a_profile_that_podman_can_not_read_is_named() {
-        let mut settings = Settings::default();
-        let message = |settings: &Settings, kind, fault| {
-            let refused = LaunchFault {
-                kind: fault,
-                message: "start: the engine refused: no such file".to_owned(),
-            };
-            with_remedy(refused, settings, kind).message
-        };
-        let plain = "start: the engine refused: no such file";
-        let refused = FaultKind::EngineError;
-        assert_eq!(message(&settings, EngineKind::Podman, refused), plain);
-        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
-        let named = message(&settings, EngineKind::Podman, refused);
-        assert!(
-            named.contains("is /etc/x.json, on the engine's machine, what"),
-            "{named}"
-        );
-        assert_eq!(message(&settings, EngineKind::Docker, refused), plain);
-        assert_eq!(
-            message(&settings, EngineKind::Podman, FaultKind::EngineDown),
-            plain
-        );
     }
 }

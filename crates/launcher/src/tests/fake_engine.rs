@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::watch;
 
 use crate::container::seccomp::MARK;
-use crate::container::spec::{LABEL_CHECK, LABEL_PROBE, Spec};
+use crate::container::spec::{LABEL_CHECK, LABEL_HOLDER, LABEL_PROBE, Network, Spec};
 use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
@@ -75,6 +75,8 @@ struct State {
     mishaps: HashMap<usize, Mishap>,
     down: bool,
     removals_hang: bool,
+    /// How long it takes to start a container with a network namespace of its own.
+    namespace_takes: Duration,
     /// Containers whose removal goes wrong, each time.
     removals: HashMap<String, Mishap>,
     made: u64,
@@ -95,6 +97,7 @@ impl Default for State {
             mishaps: HashMap::new(),
             down: false,
             removals_hang: false,
+            namespace_takes: Duration::ZERO,
             removals: HashMap::new(),
             made: 0,
             flooded_chunks: Arc::default(),
@@ -120,8 +123,16 @@ struct Fake {
     script: Script,
     probe: bool,
     readable: bool,
+    /// The holder whose namespace it joins.
+    holder: Option<ContainerId>,
     ended: watch::Sender<Option<i64>>,
     stream: Weak<()>,
+}
+
+impl Fake {
+    fn is_holder(&self) -> bool {
+        self.labels.contains_key(LABEL_HOLDER)
+    }
 }
 
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> HashMap<String, String> {
@@ -182,6 +193,26 @@ impl FakeEngine {
         };
     }
 
+    /// How long it takes to start a container with a network namespace of its own.
+    pub(crate) fn set_namespace_takes(&self, time: Duration) {
+        self.state().namespace_takes = time;
+    }
+
+    /// Ends all holders, as an operator or the kernel might.
+    pub(crate) fn kill_holders(&self) {
+        let state = self.state();
+        for fake in state.containers.values().filter(|fake| fake.is_holder()) {
+            fake.ended.send_replace(Some(137));
+        }
+    }
+
+    /// Holders that run.
+    pub(crate) fn holders(&self) -> usize {
+        let state = self.state();
+        let holders = state.containers.values().filter(|fake| fake.is_holder());
+        holders.filter(|fake| fake.ended.borrow().is_none()).count()
+    }
+
     /// Lets the n-th call from now on, counted from 0, go wrong.
     pub(crate) fn go_wrong(&self, after: usize, mishap: Mishap) {
         let mut state = self.state();
@@ -212,6 +243,7 @@ impl FakeEngine {
             script: Script::Silent,
             probe: false,
             readable: false,
+            holder: None,
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -245,6 +277,26 @@ impl FakeEngine {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a container may join a holder's namespace, as Docker decides it at the start; and
+    /// that it is the only guest.
+    fn join(&self, holder: &ContainerId, guest: &ContainerId) -> Result<(), EngineError> {
+        let state = self.state();
+        let running = |fake: &Fake| fake.ended.borrow().is_none();
+        if !state.containers.get(&holder.0).is_some_and(running) {
+            return Err(EngineError::Refused {
+                call: "start",
+                source: "cannot join network of a non running container".into(),
+            });
+        }
+        let mut others = state.containers.iter();
+        let is_guest = |fake: &Fake| fake.holder.as_ref() == Some(holder) && running(fake);
+        assert!(
+            !others.any(|(name, fake)| *name != guest.0 && is_guest(fake)),
+            "two guests of a holder"
+        );
+        Ok(())
     }
 
     fn with<T>(
@@ -297,6 +349,10 @@ impl Engine for FakeEngine {
             script: state.script,
             probe: spec.labels.contains_key(LABEL_PROBE),
             readable: state.readable.contains(&image.as_str()),
+            holder: match &spec.network {
+                Network::Own => None,
+                Network::Slot(holder) => Some(holder.clone()),
+            },
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -352,8 +408,17 @@ impl Engine for FakeEngine {
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
         self.call("start").await?;
+        let holder = self.with(id, |fake| fake.holder.clone())?;
+        match holder {
+            Some(holder) => self.join(&holder, id)?,
+            None => {
+                let takes = self.state().namespace_takes;
+                tokio::time::sleep(takes).await;
+            }
+        }
         self.with(id, |fake| {
             let code = match fake.script {
+                _ if fake.is_holder() => None,
                 _ if fake.probe => Some(0),
                 Script::Print(code) | Script::Unended(code) => Some(code),
                 Script::OutOfMemory => Some(137),

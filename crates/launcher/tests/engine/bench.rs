@@ -16,6 +16,7 @@ use launcher::engine::EngineKind;
 use launcher::spec::{Confinement, SeccompProfile};
 use launcher::{
     BollardEngine, Container, EgressSource, Engine as _, Frame, Launcher, LauncherClient, Settings,
+    SlotMode,
 };
 use protocol::container::{End, FaultKind, LaunchFault};
 use protocol::{CheckId, Host};
@@ -201,6 +202,11 @@ impl Bench {
                 seccomp: Some(self.profile(name, &SeccompProfile::ours(None).json)),
                 ..Confinement::default()
             },
+            // What `auto` chooses.
+            slots: match self.kind {
+                EngineKind::Docker => SlotMode::On,
+                EngineKind::Podman => SlotMode::Off,
+            },
             ..Settings::default()
         }
     }
@@ -260,6 +266,12 @@ impl Bench {
             assert!(start.elapsed() < patient(PATIENCE), "{labels:?} stay");
             tokio::time::sleep(patient(Duration::from_millis(50))).await;
         }
+    }
+
+    /// Waits until nothing but holders is left of an installation whose launcher runs.
+    pub(crate) async fn until_no_check(&self, name: &str) {
+        self.until_gone(&[&of_installation(name), "org.fedicensus.host"])
+            .await;
     }
 
     /// A container that a launcher of a former life might have left.

@@ -9,4 +9,6 @@ mod disturbed;
 #[cfg(test)]
 mod images;
 #[cfg(test)]
+mod slots;
+#[cfg(test)]
 mod stories;

@@ -58,6 +58,8 @@ async fn tell(bench: &Bench) {
     what_is_missing_is_a_fault(bench).await;
     a_volume_shows_a_check_its_own_directory(bench).await;
     eight_at_once_all_end_as_they_should(bench).await;
+    crate::slots::checks_join_one_namespace_and_it_leads_nowhere(bench).await;
+    crate::slots::a_holder_that_died_costs_no_check(bench).await;
     crate::disturbed::a_line_that_breaks_at_every_call_costs_no_place(bench).await;
 }
 
@@ -80,7 +82,7 @@ async fn streams_and_exit_codes_come_through(bench: &Bench) {
         !environment.text().contains("fedicensus"),
         "{environment:?}"
     );
-    bench.until_gone(&[&of_installation("codes")]).await;
+    bench.until_no_check("codes").await;
     running.shut_down().await;
 }
 
@@ -296,7 +298,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     let (_id, mut container) = running.launch("flood").await;
     assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
     // Its deadline ends it while nothing reads.
-    bench.until_gone(&[&of_installation("still")]).await;
+    bench.until_no_check("still").await;
     let report = read(container).await;
     println!(
         "flood: {} bytes held back, {:?}",
@@ -308,7 +310,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     let (_id, mut container) = running.launch("flood").await;
     // It runs: without this there might be nothing yet to be gone.
     assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
-    bench.until_gone(&[&of_installation("still")]).await;
+    bench.until_no_check("still").await;
     drop(container);
     running.shut_down().await;
 }
@@ -326,7 +328,7 @@ async fn a_reader_that_goes_takes_its_container_along(bench: &Bench) {
         }
         let before = Instant::now();
         drop(container);
-        bench.until_gone(&[&of_installation("gone")]).await;
+        bench.until_no_check("gone").await;
         println!("{behaviour}: gone {:?} after its reader", before.elapsed());
     }
     running.shut_down().await;
@@ -361,7 +363,7 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
         "stay.victim.example"
     );
     let host = told.host_config.unwrap();
-    assert_eq!(host.network_mode.as_deref(), Some("none"));
+    told_of_network(bench.kind, host.network_mode.as_deref().unwrap());
     assert_eq!(host.readonly_rootfs, Some(true));
     assert_eq!(host.cap_drop.as_ref().map(Vec::is_empty), Some(false));
     assert_eq!(host.cap_add.clone().unwrap_or_default(), [""; 0]);
@@ -401,6 +403,14 @@ async fn the_engine_was_told_the_whole_specification(bench: &Bench) {
     told_of_mounts(bench.kind, &host, &told.mounts.unwrap());
     drop(container);
     running.shut_down().await;
+}
+
+fn told_of_network(kind: EngineKind, mode: &str) {
+    let as_asked = match kind {
+        EngineKind::Docker => mode.starts_with("container:"),
+        EngineKind::Podman => mode == "none",
+    };
+    assert!(as_asked, "{mode}");
 }
 
 fn told_of_mounts(kind: EngineKind, host: &HostConfig, mounts: &[MountPoint]) {
@@ -444,14 +454,9 @@ async fn the_reaper_takes_checks_of_its_own_only(bench: &Bench) {
     let running = bench.launcher("reap", |_| {});
     assert_eq!(running.report("hello").await.ended().exit_code, 0);
     assert_eq!(running.client.status().await.unwrap().reaped_total, 1);
-    bench
-        .until_gone(&[&of_installation("reap"), "org.fedicensus.host"])
-        .await;
-    assert_eq!(
-        bench.containers(&[&of_installation("reap")]).await.len(),
-        1,
-        "the service stays"
-    );
+    bench.until_no_check("reap").await;
+    let service = [&of_installation("reap"), "org.fedicensus.service"];
+    assert_eq!(bench.containers(&service).await.len(), 1, "it stays");
     assert_eq!(
         bench.containers(&[&of_installation("other")]).await.len(),
         1
@@ -487,7 +492,7 @@ async fn what_is_missing_is_a_fault(bench: &Bench) {
     let report = read(running.launch_as(&check(), "egress").await).await;
     assert_ne!(report.ended().exit_code, 0, "{report:?}");
     assert_eq!(report.text(), "", "{report:?}");
-    bench.until_gone(&[&of_installation("directory")]).await;
+    bench.until_no_check("directory").await;
     running.shut_down().await;
     let running = bench.launcher("volume", |settings| {
         settings.egress = EgressSource::Volume("fedicensus-test-nothing".to_owned());

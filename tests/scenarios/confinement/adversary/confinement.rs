@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use gateway::{Egress, GatewayClient, Opened};
+use launcher::engine::EngineKind;
 use launcher::{Frame, LauncherClient};
 use protocol::container::{End, Killed};
 use protocol::egress::{Account, Budget, Wish};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host, limits};
 use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET};
-use tests::{Listed, Options, Role, World};
+use tests::{EngineApi, Listed, Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -52,23 +53,27 @@ const STDOUT_KEPT_MAX: usize = 1 << 20;
 const EXIT_CODE_BAD_CALL: i64 = 128 + 31;
 
 /// How an attack came out.
-struct Outcome {
+pub(super) struct Outcome {
     attempts: Attempts,
-    stdout: String,
-    end: End,
+    pub(super) stdout: String,
+    pub(super) end: End,
     account: Account,
 }
 
 /// Starts attackers as the orchestrator starts checks: an egress from the gateway, a container from the launcher, nothing else.
 #[derive(Clone)]
-struct Starter {
-    gateway: GatewayClient,
-    launcher: LauncherClient,
+pub(super) struct Starter {
+    pub(super) gateway: GatewayClient,
+    pub(super) launcher: LauncherClient,
 }
 
 impl Starter {
     /// Starts an attack, and gives the check's id at once.
-    fn attack(&self, host: &str, order: &str) -> (CheckId, JoinHandle<anyhow::Result<Outcome>>) {
+    pub(super) fn attack(
+        &self,
+        host: &str,
+        order: &str,
+    ) -> (CheckId, JoinHandle<anyhow::Result<Outcome>>) {
         let check = new_id();
         let (starter, host, order) = (self.clone(), host.to_owned(), order.to_owned());
         let id = check.clone();
@@ -170,10 +175,18 @@ async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, 
 }
 
 /// A world with gateway and launcher, and no orchestrator: the test stands in its place.
-async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow::Result<World> {
+async fn besieged(
+    engine: &EngineApi,
+    image: &Image,
+    sink: SocketAddr,
+    spring: SocketAddr,
+) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.checker = Some(image.name.clone());
-    options.settings = vec![("checks_max", "16".to_owned())];
+    options.settings = vec![
+        ("checks_max", "16".to_owned()),
+        ("slots", slots_of(engine).to_owned()),
+    ];
     let mut world = World::prepare(options).await?;
     let names = world.path("lab/names");
     let mut lines = std::fs::read_to_string(&names)?;
@@ -185,6 +198,14 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
         world.begin(role).await?;
     }
     Ok(world)
+}
+
+/// What `auto` chooses on this engine, whatever else the machine does.
+pub(crate) fn slots_of(engine: &EngineApi) -> &'static str {
+    match engine.kind() {
+        EngineKind::Docker => "on",
+        EngineKind::Podman => "off",
+    }
 }
 
 /// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
@@ -217,7 +238,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
     let image = Image::build(&engine, "roams")?;
     let (sink, sunk, _sink_task) = accomplice(false).await?;
     let (spring, _, _spring_task) = accomplice(true).await?;
-    let world = besieged(&image, sink, spring).await?;
+    let world = besieged(&engine, &image, sink, spring).await?;
     let targets = Targets::open(&world, &engine, &image.name).await?;
     let starter = Starter {
         gateway: GatewayClient::new(world.path(GATEWAY_SOCKET)),
@@ -241,6 +262,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         world.path(EGRESS).display(),
     );
     let roams = starter.attack(HOST, &order).1;
+    let leaves = starter.attack(HOST, "leaves").1;
     let others = [
         (HOST, "eats-memory"),
         (HOST, "calls-int80"),
@@ -259,6 +281,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         roams.stdout
     );
     let mut attempts = roams.attempts;
+    attempts.extend(leaves.await??.attempts);
     let mut outcomes = Vec::new();
     for other in others {
         outcomes.push(other.await??);
@@ -342,13 +365,13 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         "another host was reached"
     );
     targets.nobody_came()?;
-    // Removal goes on for a moment after the last frame.
+    // Removal goes on for a moment after the last frame. Holders stay as long as the launcher.
     let label = format!("org.fedicensus={}", world.setting("instance"));
     let none_left = |_: &World| {
-        let labels = [label.as_str(), "org.fedicensus.check"];
+        let labels = [label.as_str(), "org.fedicensus.host"];
         Ok(engine.containers(&labels, Listed::All)?.is_empty())
     };
-    world.until("no container is left", SOON, none_left).await
+    world.until("no check is left", SOON, none_left).await
 }
 
 fn note(attempts: &mut Attempts, item: &str, happened: &str, detail: &str) {

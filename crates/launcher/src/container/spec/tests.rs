@@ -22,7 +22,8 @@ fn body(source: &EgressSource, kind: EngineKind) -> Value {
         ..Settings::default()
     };
     let check = CheckId::parse(CHECK).unwrap();
-    let spec = Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap());
+    let host = Host::parse("a.example").unwrap();
+    let spec = Spec::check(&settings, IMAGE, &check, &host, Network::Own);
     serde_json::to_value(create_body(&spec, kind)).unwrap()
 }
 
@@ -146,7 +147,8 @@ fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_onl
             ..Settings::default()
         };
         let check = CheckId::parse(CHECK).unwrap();
-        Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap()).argv
+        let host = Host::parse("a.example").unwrap();
+        Spec::check(&settings, IMAGE, &check, &host, Network::Own).argv
     };
     let egress = format!("/egress/{CHECK}");
     assert_eq!(argv(false), ["--egress", &egress, "--", "a.example"]);
@@ -156,25 +158,57 @@ fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_onl
     );
 }
 
-/// Else the probe would say nothing about the checks.
+/// A container's body without what sets a check, a probe and a holder apart.
+fn common(spec: &Spec) -> Value {
+    let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
+    body["Cmd"].take();
+    body["Labels"].take();
+    body["HostConfig"]["Mounts"].take();
+    body
+}
+
+/// Otherwise the probe would say nothing about the checks.
 #[test]
-fn the_probe_differs_from_a_check_in_its_arguments_labels_and_mount_only() {
+fn probe_and_holder_differ_from_a_check_in_their_arguments_labels_and_mount_only() {
     let settings = Settings::default();
     let check = CheckId::parse(CHECK).unwrap();
-    let of_check = Spec::check(&settings, IMAGE, &check, &Host::parse("a.example").unwrap());
-    let of_probe = Spec::probe(&settings, IMAGE, &check);
-    let strip = |spec: &Spec| {
-        let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
-        body["Cmd"].take();
-        body["Labels"].take();
-        body["HostConfig"]["Mounts"].take();
-        body
-    };
-    assert_eq!(strip(&of_check), strip(&of_probe));
-    assert_eq!(of_probe.argv, ["--probe"]);
-    assert_eq!(of_probe.egress, None);
-    assert!(
-        of_probe.labels.contains_key(LABEL_CHECK),
-        "or it would not be reaped"
-    );
+    let host = Host::parse("a.example").unwrap();
+    let of_check = |network| Spec::check(&settings, IMAGE, &check, &host, network);
+    let of_probe = |network| Spec::probe(&settings, IMAGE, &check, network);
+    let of_holder = Spec::holder(&settings, IMAGE, &check);
+    let slot = Network::Slot(ContainerId("h1".to_owned()));
+    for network in [Network::Own, slot] {
+        let (check, probe) = (of_check(network.clone()), of_probe(network));
+        assert_eq!(common(&check), common(&probe));
+    }
+    assert_eq!(common(&of_check(Network::Own)), common(&of_holder));
+    for (spec, argument) in [(of_probe(Network::Own), "--probe"), (of_holder, "--hold")] {
+        assert_eq!(spec.argv, [argument]);
+        assert_eq!(spec.egress, None);
+        assert!(
+            spec.labels.contains_key(LABEL_CHECK),
+            "a sweep would not find it"
+        );
+    }
+}
+
+/// The engines refuse names for a container that joins a namespace; it has its holder's.
+#[test]
+fn a_check_in_a_slot_differs_in_its_namespace_and_in_the_names_that_come_with_it_only() {
+    let settings = Settings::default();
+    let check = CheckId::parse(CHECK).unwrap();
+    for kind in [EngineKind::Docker, EngineKind::Podman] {
+        let body = |network| {
+            let spec = Spec::probe(&settings, IMAGE, &check, network);
+            serde_json::to_value(create_body(&spec, kind)).unwrap()
+        };
+        let mut wanted = body(Network::Own);
+        let members = wanted.as_object_mut().unwrap();
+        members.retain(|name, _| !["Hostname", "Domainname"].contains(&name.as_str()));
+        wanted["HostConfig"]["NetworkMode"] = json!("container:h1");
+        let confined = wanted["HostConfig"].as_object_mut().unwrap();
+        confined.retain(|name, _| !name.starts_with("Dns"));
+        let slot = Network::Slot(ContainerId("h1".to_owned()));
+        assert_eq!(body(slot), wanted, "{kind}");
+    }
 }

@@ -1,0 +1,183 @@
+//! The container that looks at its own limits: runs it and reads its report.
+
+use std::time::Duration;
+
+use protocol::{CheckId, ProbeReport, escaped};
+
+use crate::client::{Container, Frame};
+use crate::container::run::{Outcome, Signals, ending};
+use crate::container::spec::Spec;
+use crate::engine::{Engine, EngineKind};
+use crate::service::guest::{Leftovers, Namespaces};
+use crate::service::probe::{advice, control_groups_advice, judge};
+use crate::service::state::Shared;
+use crate::settings::Settings;
+use crate::wire::frames::FrameWriter;
+use crate::wire::{FaultKind, LaunchFault};
+
+/// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
+const PROBE_SECONDS_MAX: u64 = 15;
+
+/// Room for what a probe prints, with its frames. Whoever prints more stands still until the probe's time is over.
+const PROBE_BYTES_MAX: usize = 64 * 1024;
+
+/// How much of a failed probe's stderr is shown.
+const STDERR_SHOWN_BYTES: usize = 300;
+
+/// Runs the probe container from this image in these namespaces.
+///
+/// - `Ok(warnings)` if all required limits are in force
+/// - `Err(fault)` if one is not, or the container could not be run
+pub(crate) async fn probe<E: Engine>(
+    shared: &Shared<E>,
+    kind: EngineKind,
+    image: &str,
+    namespaces: Namespaces,
+) -> Result<Vec<String>, LaunchFault> {
+    let settings = Settings {
+        deadline: Duration::from_secs(PROBE_SECONDS_MAX),
+        grace: Duration::ZERO,
+        ..shared.settings.clone()
+    };
+    let check = CheckId::from_random(rand::random());
+    let spec = |network| Spec::probe(&settings, image, &check, network);
+    let signals = Signals {
+        ending: shared.ending.clone(),
+        ..Signals::default()
+    };
+    let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
+    let mut frames = FrameWriter::new(near);
+    let mut left = Leftovers::default();
+    let running = shared.run(
+        &settings,
+        namespaces,
+        spec,
+        &signals,
+        &mut frames,
+        &mut left,
+    );
+    let outcome = Box::pin(running).await;
+    drop(frames);
+    shared.clear(left).await;
+    let printed = printed(Container::new(Box::new(far))).await;
+    let report = match outcome {
+        Outcome::End(end) if end.exit_code == 0 => {
+            ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
+        }
+        Outcome::End(end) => Err(format!("it ended with {end:?}")),
+        Outcome::NotStarted(fault) | Outcome::Fault(fault) => {
+            return Err(with_remedy(fault, &settings, kind));
+        }
+        Outcome::Gone => return Err(ending()),
+    };
+    let report = report.map_err(|reason| LaunchFault {
+        kind: FaultKind::NotConfined,
+        message: format!(
+            "the probe of the image {} gave no report: {reason}; stderr: {}; is the image of this launcher's version?",
+            settings.image,
+            escaped(&printed.stderr, STDERR_SHOWN_BYTES)
+        ),
+    })?;
+    let judgement = judge(&report, &settings.confinement, kind);
+    if judgement.missing.is_empty() {
+        Ok(judgement.warnings)
+    } else {
+        Err(LaunchFault {
+            kind: FaultKind::NotConfined,
+            message: advice(&judgement.missing, kind),
+        })
+    }
+}
+
+/// Podman finds out when it makes or starts a container that there is no such profile or that it may not limit anything, and what it says then names no
+/// remedy.
+fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
+    if (kind, fault.kind) != (EngineKind::Podman, FaultKind::EngineError) {
+        return fault;
+    }
+    let profile = settings.confinement.seccomp.as_ref();
+    let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
+    // A hint for people, whatever words they are: nothing is decided by them.
+    let is_of_limits = ["cgroup", "memory.", "pids."].map(|word| fault.message.contains(word));
+    let remedy = if is_of_limits.contains(&true) {
+        format!("; limits: {}", control_groups_advice(kind))
+    } else if let Some(path) = path {
+        format!("; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?")
+    } else {
+        String::new()
+    };
+    LaunchFault {
+        message: fault.message + &remedy,
+        ..fault
+    }
+}
+
+#[derive(Default)]
+struct Printed {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// Takes the frames out of the pipe, which bounds them, up to the first that was cut off.
+async fn printed(mut container: Container) -> Printed {
+    let mut printed = Printed::default();
+    while let Ok(frame) = container.next().await {
+        match frame {
+            Frame::Stdout(bytes) => printed.stdout.extend_from_slice(&bytes),
+            Frame::Stderr(bytes) => printed.stderr.extend_from_slice(&bytes),
+            Frame::End(_) | Frame::Fault(_) => break,
+        }
+    }
+    printed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::seccomp::SeccompProfile;
+
+    #[test]
+    fn a_podman_that_may_not_limit_comes_with_the_way_out() {
+        let mut settings = Settings::default();
+        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
+        let refused = |kind| {
+            let fault = LaunchFault {
+                kind: FaultKind::EngineError,
+                // As Podman 5.4 says it with crun 1.21.
+                message: "attach: the engine refused: crun: opening file `memory.max` for writing: No such file or directory"
+                    .to_owned(),
+            };
+            with_remedy(fault, &settings, kind).message
+        };
+        let podman = refused(EngineKind::Podman);
+        assert!(podman.contains("Delegate=cpu memory pids"), "{podman}");
+        assert!(!podman.contains("/etc/x.json"), "{podman}");
+        assert!(!refused(EngineKind::Docker).contains("Delegate"));
+    }
+
+    #[test]
+    fn a_profile_that_podman_can_not_read_is_named() {
+        let mut settings = Settings::default();
+        let message = |settings: &Settings, kind, fault| {
+            let refused = LaunchFault {
+                kind: fault,
+                message: "start: the engine refused: no such file".to_owned(),
+            };
+            with_remedy(refused, settings, kind).message
+        };
+        let plain = "start: the engine refused: no such file";
+        let refused = FaultKind::EngineError;
+        assert_eq!(message(&settings, EngineKind::Podman, refused), plain);
+        settings.confinement.seccomp = Some(SeccompProfile::ours(Some("/etc/x.json".to_owned())));
+        let named = message(&settings, EngineKind::Podman, refused);
+        assert!(
+            named.contains("is /etc/x.json, on the engine's machine, what"),
+            "{named}"
+        );
+        assert_eq!(message(&settings, EngineKind::Docker, refused), plain);
+        assert_eq!(
+            message(&settings, EngineKind::Podman, FaultKind::EngineDown),
+            plain
+        );
+    }
+}
