@@ -30,7 +30,7 @@ pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
 
 /// With the profile that operators build with: what only its optimisations break or bloat.
 pub(super) fn release(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    let images = build_lab(context, "ci-release", "release")?;
+    let images = build_lab(context, "cirelease", "release")?;
     let engine = context.engine()?;
     passes(engine.command().args(["image", "rm"]).args(images))?;
     Ok(Outcome::Passed)
