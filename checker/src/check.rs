@@ -238,6 +238,7 @@ fn finding(failure: Failure) -> Event {
         Failure::Http | Failure::BrokenOff => dead(DeadReason::Http),
         Failure::Timeout => dead(DeadReason::Timeout),
         Failure::Deadline => dead(DeadReason::Deadline),
+        Failure::TooSlow => dead(DeadReason::TooSlow),
         Failure::TooLarge => dead(DeadReason::TooLarge),
         Failure::Encoding => dead(DeadReason::Encoding),
     }

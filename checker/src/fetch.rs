@@ -8,6 +8,7 @@ mod body;
 mod certificate;
 mod failure;
 mod pace;
+mod progress;
 mod target;
 mod tls;
 
@@ -30,6 +31,7 @@ pub use self::tls::TlsFailure;
 use crate::documents::robots::Rules;
 use crate::limits::Limits;
 use pace::Pace;
+use progress::Progress;
 
 /// Lines of an answer's head. The longest seen hold 40; a line is bounded by hyper's buffer of 400 KiB for all of them.
 const HEADER_LINES_MAX: usize = 100;
@@ -302,6 +304,7 @@ impl Fetcher {
             response,
             wall.unwrap_or(self.start.wall),
             self.deadline,
+            Progress::new(self.limits.body_window, self.limits.body_bytes_per_window),
             Arc::clone(&self.bytes),
         )
     }

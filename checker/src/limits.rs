@@ -14,6 +14,10 @@ pub struct Limits {
     pub whole: Duration,
     /// From a request's start, connecting included, to the end of the answer's head.
     pub first_byte: Duration,
+    /// Time that is waited for each [`Self::body_bytes_per_window`] of a body.
+    pub body_window: Duration,
+    /// Bytes of a body that have to come in each window, or all that is left of it.
+    pub body_bytes_per_window: u64,
     /// Requests, redirects and pages included.
     pub requests: u32,
     /// Requests in one second.
@@ -41,6 +45,8 @@ impl Default for Limits {
         Self {
             whole: Duration::from_secs(limits::CHECKER_SECONDS_MAX),
             first_byte: Duration::from_secs(limits::FIRST_BYTE_SECONDS_MAX),
+            body_window: Duration::from_secs(limits::BODY_WINDOW_SECONDS),
+            body_bytes_per_window: limits::BODY_BYTES_PER_WINDOW_MIN,
             requests: limits::REQUESTS_MAX,
             requests_per_second: limits::REQUESTS_PER_SECOND,
             redirects: limits::REDIRECTS_MAX,

@@ -139,7 +139,9 @@ fn ended(fed: Result<(), Failure>, read: Result<(), NotAList>, dropped: u64, ful
     let listed = |outcome| Event::Listed { outcome, dropped };
     match (fed, read) {
         _ if full => listed(ListOutcome::Truncated),
-        (Err(Failure::TooLarge | Failure::Deadline), _) => listed(ListOutcome::Truncated),
+        (Err(Failure::TooLarge | Failure::TooSlow | Failure::Deadline), _) => {
+            listed(ListOutcome::Truncated)
+        }
         (Err(failure), _) => of_failure(failure),
         (Ok(()), Err(NotAList)) => unlisted(UnlistedReason::NotAList, None, None),
         (Ok(()), Ok(())) => listed(ListOutcome::Complete),
@@ -162,7 +164,7 @@ fn of_failure(failure: Failure) -> Event {
         Failure::Tls(_) => plain(UnlistedReason::Tls),
         // Before a body is read no bound of it can be passed.
         Failure::Http | Failure::BrokenOff | Failure::TooLarge => plain(UnlistedReason::Http),
-        Failure::Timeout | Failure::Deadline => plain(UnlistedReason::Timeout),
+        Failure::Timeout | Failure::TooSlow | Failure::Deadline => plain(UnlistedReason::Timeout),
         Failure::Encoding => plain(UnlistedReason::Encoding),
     }
 }

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::body::{Body, Coding};
 use super::failure::Failure;
+use super::progress::Progress;
 
 /// An answer whose body is still to be read.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct Answer {
     pub is_html: bool,
     response: Response,
     deadline: Instant,
+    progress: Progress,
     counted: Arc<AtomicU64>,
 }
 
@@ -36,6 +38,7 @@ impl Answer {
         response: Response,
         wall: SystemTime,
         deadline: Instant,
+        progress: Progress,
         counted: Arc<AtomicU64>,
     ) -> Self {
         let status = response.status().as_u16();
@@ -47,6 +50,7 @@ impl Answer {
             is_html: is_html(response.headers()),
             response,
             deadline,
+            progress,
             counted,
         }
     }
@@ -62,6 +66,7 @@ impl Answer {
             coding,
             bytes_max,
             self.deadline,
+            self.progress,
             self.counted,
         ))
     }

@@ -10,6 +10,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
 use super::failure::Failure;
+use super::progress::Progress;
 
 /// Encoded bytes that are decoded at once: one byte inflates to at most 1032, so at most half a MiB is held.
 const GZIP_STEP_BYTES: usize = 512;
@@ -29,6 +30,7 @@ pub struct Body {
     left: u64,
     over: bool,
     deadline: Instant,
+    progress: Progress,
     counted: Arc<AtomicU64>,
 }
 
@@ -45,6 +47,7 @@ impl Body {
         coding: Coding,
         bytes_max: u64,
         deadline: Instant,
+        progress: Progress,
         counted: Arc<AtomicU64>,
     ) -> Self {
         let gunzip = match coding {
@@ -61,6 +64,7 @@ impl Body {
             left: bytes_max,
             over: false,
             deadline,
+            progress,
             counted,
         }
     }
@@ -70,6 +74,7 @@ impl Body {
     /// # Errors
     /// - [`Failure::TooLarge`] when the bound is passed, after what is within it was handed out
     /// - [`Failure::BrokenOff`] when the body ends early or is badly encoded
+    /// - [`Failure::TooSlow`] when it comes more slowly than it has to
     /// - [`Failure::Deadline`] when the check's time is over
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if self.over {
@@ -102,10 +107,24 @@ impl Body {
     }
 
     async fn received(&mut self) -> Result<Option<Bytes>, Failure> {
-        match timeout_at(self.deadline, self.response.chunk()).await {
-            Ok(Ok(piece)) => Ok(piece),
+        let start = Instant::now();
+        let due = start.checked_add(self.progress.patience());
+        let until = due.map_or(self.deadline, |due| due.min(self.deadline));
+        let mut outcome = timeout_at(until, self.response.chunk()).await;
+        if outcome.is_err() {
+            // When this process itself was held still, what came meanwhile is not read yet: a second look, after the connection's task had its turn.
+            tokio::task::yield_now().await;
+            outcome = timeout_at(until, self.response.chunk()).await;
+        }
+        match outcome {
+            Ok(Ok(piece)) => {
+                let bytes = piece.as_ref().map_or(0, Bytes::len);
+                self.progress.advance(start.elapsed(), bytes);
+                Ok(piece)
+            }
             Ok(Err(_broken)) => Err(Failure::BrokenOff),
-            Err(_elapsed) => Err(Failure::Deadline),
+            Err(_elapsed) if Instant::now() >= self.deadline => Err(Failure::Deadline),
+            Err(_elapsed) => Err(Failure::TooSlow),
         }
     }
 

@@ -40,6 +40,9 @@ pub enum Failure {
     /// The check's time is over.
     #[error("the check's time is over")]
     Deadline,
+    /// The body came too slowly.
+    #[error("the answer came too slowly")]
+    TooSlow,
     /// More decoded bytes than the document may have.
     #[error("the answer is too large")]
     TooLarge,

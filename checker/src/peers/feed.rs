@@ -173,7 +173,9 @@ impl From<Failure> for Stop {
             | Failure::BadRedirect(_)
             | Failure::RedirectToSelf
             | Failure::RedirectLoop => Self::Refused,
-            Failure::Deadline | Failure::TooLarge | Failure::Requests => Self::Truncated,
+            Failure::Deadline | Failure::TooSlow | Failure::TooLarge | Failure::Requests => {
+                Self::Truncated
+            }
             Failure::Tls(_)
             | Failure::Http
             | Failure::BrokenOff

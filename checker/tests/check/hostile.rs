@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use checker::limits::Limits;
 use protocol::{DeadReason, Event};
+use tokio::time::Instant;
 
 use crate::server::{Reply, World, answer, gzip, ok};
 
@@ -81,6 +83,31 @@ async fn a_drip_ends_at_the_checks_deadline() {
     let drip = Reply::Drip(head(""), b" ".to_vec(), Duration::from_millis(20));
     let world = well_known(drip).limits(|limits| limits.whole = Duration::from_millis(500));
     check(world, DeadReason::Deadline).await;
+}
+
+/// Less than 10 KiB in ten seconds, as `protocol::limits` has it; without that rule a drip lasts until
+/// the check's deadline.
+#[tokio::test(start_paused = true)]
+async fn a_drip_ends_within_fifteen_seconds() {
+    let ordinary = |limits: &mut Limits| limits.body_window = Limits::default().body_window;
+    for (piece, pause) in [(1, 9000), (1, 20), (900, 1000)] {
+        let drip = Reply::Drip(head(""), vec![b' '; piece], Duration::from_millis(pause));
+        let start = Instant::now();
+        check(well_known(drip).limits(ordinary), DeadReason::TooSlow).await;
+        assert!(start.elapsed() < Duration::from_secs(15), "{piece} {pause}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_line_is_no_drip() {
+    let ordinary = |limits: &mut Limits| limits.body_window = Limits::default().body_window;
+    // 20 kB a second, for as long as the check lasts; then 1.1 kB.
+    for (piece, pause) in [(1000, 50), (1100, 950)] {
+        let slow = Reply::Drip(head(""), vec![b' '; piece], Duration::from_millis(pause));
+        let world = well_known(slow).limits(ordinary);
+        let world = world.limits(|limits| limits.whole = Duration::from_secs(55));
+        check(world, DeadReason::Deadline).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -122,6 +122,7 @@ impl World {
                 requests_per_second: 1000,
                 whole: PATIENCE,
                 first_byte: PATIENCE,
+                body_window: PATIENCE,
                 ..Limits::default()
             },
         }

@@ -162,6 +162,9 @@ pub enum DeadReason {
     Timeout,
     /// The check's time was over before there was a finding.
     Deadline,
+    /// A body came more slowly than [`limits::BODY_BYTES_PER_WINDOW_MIN`] in
+    /// [`limits::BODY_WINDOW_SECONDS`].
+    TooSlow,
     /// More decoded bytes than the document may have.
     TooLarge,
     /// A content encoding that we did not offer, or several.
@@ -221,6 +224,7 @@ impl DeadReason {
             Self::Http => "http",
             Self::Timeout => "timeout",
             Self::Deadline => "deadline",
+            Self::TooSlow => "too_slow",
             Self::TooLarge => "too_large",
             Self::Encoding => "encoding",
             Self::RedirectLoop => "redirect_loop",
@@ -260,6 +264,7 @@ impl DeadReason {
             | Self::Http
             | Self::Timeout
             | Self::Deadline
+            | Self::TooSlow
             | Self::TooLarge
             | Self::Encoding
             | Self::RedirectLoop

@@ -39,6 +39,16 @@ pub const CHECKER_SECONDS_MAX: u64 = 55;
 /// From a request's last byte to the answer's first.
 pub const FIRST_BYTE_SECONDS_MAX: u64 = 10;
 
+/// Time that a check waits for each [`BODY_BYTES_PER_WINDOW_MIN`] of a body. With the head's
+/// [`FIRST_BYTE_SECONDS_MAX`] a host that has stalled holds a container slot for at most twenty
+/// seconds, and one that drips the body of an answer for some ten.
+pub const BODY_WINDOW_SECONDS: u64 = 10;
+
+/// Bytes of a body, as they come over the wire, in [`BODY_WINDOW_SECONDS`]: 1 KiB a second. The
+/// slowest lines in use carry 5 to 20 kB a second, and one that is shared by many still more than
+/// this; a host that drips sends some bytes.
+pub const BODY_BYTES_PER_WINDOW_MIN: u64 = 10 * 1024;
+
 /// Requests in one check, redirects and pages included.
 pub const REQUESTS_MAX: u32 = 40;
 

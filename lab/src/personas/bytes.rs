@@ -398,6 +398,7 @@ fn interims(table: &mut Table) {
 
 fn slow(table: &mut Table) {
     let late = || Expectation::dead(&[DeadReason::Timeout, DeadReason::Deadline]);
+    let dripping = || Expectation::dead(&[DeadReason::TooSlow]);
     script(
         table,
         "silent",
@@ -426,7 +427,7 @@ fn slow(table: &mut Table) {
         "drip",
         "Sends a byte of its NodeInfo each 9 s",
         &[21],
-        late(),
+        dripping(),
         drip(body, " ", 9),
     );
     script(

@@ -252,7 +252,8 @@ fn slow(table: &mut Table) {
         Act::Send(head),
         Act::Repeat(Bytes::from_static(b" "), Duration::from_secs(9)),
     ];
-    let wanted = alive().noting("The finding stands; the list is cut by the deadline.");
+    let wanted =
+        alive().noting("The finding stands; the list is cut, because it comes too slowly.");
     persona(
         table,
         "peers-drip",

@@ -347,12 +347,7 @@ fn broken(table: &mut Table) {
         )),
         Act::Repeat(Bytes::from_static(b"#"), Duration::from_secs(9)),
     ]);
-    let wanted = Expectation::dead(&[
-        DeadReason::Deadline,
-        DeadReason::RobotsUnavailable,
-        DeadReason::Timeout,
-    ])
-    .never_asking(WELL_KNOWN);
+    let wanted = Expectation::dead(&[DeadReason::TooSlow]).never_asking(WELL_KNOWN);
     persona(
         table,
         "robots-drip",

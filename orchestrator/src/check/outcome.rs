@@ -113,6 +113,7 @@ fn answered_by_itself(verdict: &Verdict) -> bool {
         | DeadReason::Http
         | DeadReason::Timeout
         | DeadReason::Deadline
+        | DeadReason::TooSlow
         | DeadReason::NoSuchName
         | DeadReason::NoAddress
         | DeadReason::AddressRefused

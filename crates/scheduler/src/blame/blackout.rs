@@ -298,7 +298,7 @@ fn hint(kind: &str, scope: Scope) -> String {
             "Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so \
              old that its roots are?"
         }
-        "unreachable" | "timeout" | "deadline" | "http" | "robots_unavailable" => {
+        "unreachable" | "timeout" | "deadline" | "too_slow" | "http" | "robots_unavailable" => {
             "Does this machine's network lead out? Does a firewall stand in the gateway's way?"
         }
         _ => "Is the checker's image whole, and of this version?",

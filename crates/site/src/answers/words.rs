@@ -200,6 +200,7 @@ reasons! {
     Http => ("http", "What it answered was not HTTP, or broke off.", "Look at the web server and what stands before it."),
     Timeout => ("timeout", "It accepted the connection and did not answer in time.", "Look whether /.well-known/nodeinfo answers within ten seconds."),
     Deadline => ("deadline", "It answered so slowly that the check's time was over.", "Look whether /robots.txt and /.well-known/nodeinfo answer within some seconds."),
+    TooSlow => ("too_slow", "It sent less than 10 KiB in 10 seconds.", "Look how long /robots.txt, /.well-known/nodeinfo and the document that it names take to load."),
     TooLarge => ("too_large", "It sent more bytes than such a document may have.", "Look at what /.well-known/nodeinfo and the document that it names send."),
     Encoding => ("encoding", "It sent a content encoding that we did not offer, or several.", "Look at what compresses answers before your software."),
     RedirectLoop => ("redirect_loop", "It redirected too often.", "Serve /.well-known/nodeinfo without a chain of redirects."),

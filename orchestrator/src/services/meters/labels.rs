@@ -31,7 +31,7 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
 }
 
 /// All that a check may end with. `Faulting` is none: it is concluded from faults, which are counted as such.
-pub const REASONS: [DeadReason; 32] = [
+pub const REASONS: [DeadReason; 33] = [
     DeadReason::RobotsUnavailable,
     DeadReason::Tls,
     DeadReason::TlsExpired,
@@ -45,6 +45,7 @@ pub const REASONS: [DeadReason; 32] = [
     DeadReason::Http,
     DeadReason::Timeout,
     DeadReason::Deadline,
+    DeadReason::TooSlow,
     DeadReason::TooLarge,
     DeadReason::Encoding,
     DeadReason::RedirectLoop,
