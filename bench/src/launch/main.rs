@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bench::shared::direct::Slots;
 use bench::shared::measure::{Cost, Start};
 use bench::shared::median::median;
 use bench::shared::processes::{self, PARTS, Processes};
@@ -147,8 +148,7 @@ struct Bench {
     settings: launcher::Settings,
     next: AtomicU32,
     laps: Mutex<Laps>,
-    /// The holders of slots without a guest.
-    free: Mutex<Vec<ContainerId>>,
+    slots: Slots,
 }
 
 #[tokio::main]
@@ -156,29 +156,25 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let identity = BollardEngine::new(&arguments.engine).identify().await?;
     let socket = arguments.engine.to_str().context("the socket's path")?;
+    let docker = Docker::connect_with_unix(socket, ENGINE_TIMEOUT_S, API_DEFAULT_VERSION)?
+        .negotiate_version()
+        .await?;
+    let settings = launcher::Settings {
+        image: arguments.image.clone(),
+        instance: INSTANCE.to_owned(),
+        ..launcher::Settings::default()
+    };
+    let most = arguments.in_flight.iter().copied().max().unwrap_or(1);
     let bench = Bench {
-        docker: Docker::connect_with_unix(socket, ENGINE_TIMEOUT_S, API_DEFAULT_VERSION)?
-            .negotiate_version()
-            .await?,
+        slots: Slots::start(&docker, identity.kind, &settings, most).await?,
+        docker,
         kind: identity.kind,
-        settings: launcher::Settings {
-            image: arguments.image.clone(),
-            instance: INSTANCE.to_owned(),
-            ..launcher::Settings::default()
-        },
+        settings,
         next: AtomicU32::new(1),
         laps: Mutex::default(),
-        free: Mutex::default(),
     };
-    let mut holders = Vec::new();
-    for _ in 0..arguments.in_flight.iter().copied().max().unwrap_or(1) {
-        holders.push(bench.holder().await?);
-    }
-    holders.clone_into(&mut bench.free());
     let compared = compare(&arguments, &bench).await;
-    for holder in &holders {
-        bench.remove(&holder.0).await?;
-    }
+    bench.slots.end(&bench.docker).await?;
     compared
 }
 
@@ -272,9 +268,9 @@ impl Bench {
         let last = tokio::sync::Mutex::new(Vec::new());
         stream::iter(0..containers)
             .map(|_| async {
-                let holder = self.free().pop().context("a slot for each in flight")?;
+                let holder = self.slots.take()?;
                 let launched = self.launch(way, &holder).await;
-                self.free().push(holder);
+                self.slots.give_back(holder);
                 let id = launched?;
                 if way == Way::RemovedInTurn {
                     self.remove(&id).await?;
@@ -346,23 +342,8 @@ impl Bench {
         Ok(id)
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<ContainerId>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn next(&self) -> CheckId {
         CheckId::from_random(self.next.fetch_add(1, Ordering::Relaxed).into())
-    }
-
-    /// Starts the holder of a slot.
-    async fn holder(&self) -> Result<ContainerId> {
-        let spec = Spec::holder(&self.settings, &self.settings.image, &self.next());
-        let body = create_body(&spec, self.kind);
-        let options = None::<CreateContainerOptions>;
-        let made = self.docker.create_container(options, body).await?;
-        let options = None::<StartContainerOptions>;
-        self.docker.start_container(&made.id, options).await?;
-        Ok(ContainerId(made.id))
     }
 
     fn body(&self, way: Way, holder: &ContainerId) -> Result<ContainerCreateBody> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use bench::shared::data::{Data, Plot};
-use bench::shared::direct::Direct;
+use bench::shared::direct::{Direct, Namespaces};
 use bench::shared::lab;
 use bench::shared::measure::{Cost, Start};
 use bench::shared::median::median;
@@ -243,7 +243,7 @@ async fn directly(
         .await;
     let processes = stage.processes(None)?;
     let start = Start::now(&processes)?;
-    direct.run(ready, in_flight).await?;
+    direct.run(ready, in_flight, Namespaces::Slots).await?;
     start.cost_of(hosts.len())
 }
 

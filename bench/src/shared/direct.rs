@@ -3,6 +3,7 @@
 //! No deadline, no bounds, no verdict, no database: what the whole path does beyond this is what the benchmark measures.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bollard::Docker;
@@ -11,17 +12,88 @@ use bollard::query_parameters::{
     StartContainerOptions, WaitContainerOptionsBuilder,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use launcher::engine::EngineKind;
 use launcher::engine::create::create_body;
+use launcher::engine::{ContainerId, EngineKind};
 use launcher::spec::{Network, Spec};
-use protocol::Host;
 use protocol::order::AskPeers;
+use protocol::{CheckId, Host};
 use tokio::sync::mpsc;
 
 use super::wire::{self, Ready};
 
 /// Ways that are held ready: more than can be used up while the gateway makes one, and so few that none gets old.
 const READY: usize = 8;
+
+/// Where containers have their network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Each its own.
+    Own,
+    /// Each that of its slot, as the launcher does it on Docker.
+    Slots,
+}
+
+/// Holders of slots, each for one container at a time.
+#[derive(Debug, Default)]
+pub struct Slots {
+    free: Mutex<Vec<ContainerId>>,
+}
+
+impl Slots {
+    /// Starts so many holders.
+    ///
+    /// # Errors
+    /// When the engine refuses one.
+    pub async fn start(
+        docker: &Docker,
+        kind: EngineKind,
+        settings: &launcher::Settings,
+        count: usize,
+    ) -> Result<Self> {
+        let slots = Self::default();
+        for number in 0..count {
+            // Far from the numbers of checks.
+            let id = CheckId::from_random(u128::MAX - u128::try_from(number)?);
+            let spec = Spec::holder(settings, &settings.image, &id);
+            let body = create_body(&spec, kind);
+            let options = None::<CreateContainerOptions>;
+            let made = docker.create_container(options, body).await?;
+            let options = None::<StartContainerOptions>;
+            docker.start_container(&made.id, options).await?;
+            slots.give_back(ContainerId(made.id));
+        }
+        Ok(slots)
+    }
+
+    /// A holder without a guest.
+    ///
+    /// # Errors
+    /// When all have one.
+    pub fn take(&self) -> Result<ContainerId> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.pop().context("more containers at once than slots")
+    }
+
+    /// Gives a holder back whose guest has ended.
+    pub fn give_back(&self, holder: ContainerId) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.push(holder);
+    }
+
+    /// Removes the holders.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    pub async fn end(&self, docker: &Docker) -> Result<()> {
+        while let Ok(holder) = self.take() {
+            let force = RemoveContainerOptionsBuilder::default().force(true);
+            docker
+                .remove_container(&holder.0, Some(force.build()))
+                .await?;
+        }
+        Ok(())
+    }
+}
 
 /// The client.
 #[derive(Debug)]
@@ -67,18 +139,33 @@ impl Direct {
         &self,
         ready: mpsc::Receiver<Result<Ready>>,
         in_flight: usize,
+        namespaces: Namespaces,
     ) -> Result<usize> {
-        stream::unfold(ready, |mut ready| async {
+        let holders = match namespaces {
+            Namespaces::Own => 0,
+            Namespaces::Slots => in_flight,
+        };
+        let slots = Slots::start(&self.docker, self.kind, &self.settings, holders).await?;
+        let checked = stream::unfold(ready, |mut ready| async {
             ready.recv().await.map(|way| (way, ready))
         })
-        .map(|way| async { self.check(way?).await })
+        .map(|way| async {
+            let Namespaces::Slots = namespaces else {
+                return self.check(way?, Network::Own).await;
+            };
+            let holder = slots.take()?;
+            let checked = self.check(way?, Network::Slot(holder.clone())).await;
+            slots.give_back(holder);
+            checked
+        })
         .buffer_unordered(in_flight)
         .try_fold(0, async |count, ()| Ok(count + 1))
-        .await
+        .await;
+        slots.end(&self.docker).await?;
+        checked
     }
 
-    async fn check(&self, way: Ready) -> Result<()> {
-        let network = Network::Own;
+    async fn check(&self, way: Ready, network: Network) -> Result<()> {
         let image = &self.settings.image;
         let spec = Spec::check(&self.settings, image, &way.check, &way.host, network);
         let body = create_body(&spec, self.kind);
