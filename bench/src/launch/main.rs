@@ -82,6 +82,8 @@ enum Way {
     EnginesProfile,
     /// Without covers over the engine's writable folders.
     NoCovers,
+    /// With a cover over what Docker leaves writable, and over nothing else.
+    FewerCovers,
     /// Without limits of memory, processes and CPU.
     NoLimits,
     /// With the engine's own interprocess namespace and its shared memory.
@@ -101,6 +103,7 @@ impl Way {
             Self::RemovedInTurn => "removed in turn",
             Self::EnginesProfile => "the engine's seccomp profile",
             Self::NoCovers => "no covers",
+            Self::FewerCovers => "one cover",
             Self::NoLimits => "no limits",
             Self::OwnIpc => "IPC namespace",
         }
@@ -129,6 +132,10 @@ impl Way {
                 host.security_opt = Some(vec!["no-new-privileges:true".to_owned()]);
             }
             Self::NoCovers => host.tmpfs = None,
+            Self::FewerCovers => {
+                let covers = host.tmpfs.iter_mut();
+                covers.for_each(|covers| covers.retain(|path, _| path == "/dev/mqueue"));
+            }
             Self::NoLimits => {
                 (host.memory, host.memory_swap) = (None, None);
                 (host.pids_limit, host.nano_cpus) = (None, None);
