@@ -40,7 +40,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Starts so many holders.
+    /// Starts `count` holders.
     ///
     /// # Errors
     /// When the engine refuses one.

@@ -112,7 +112,8 @@ impl Body {
         let until = due.map_or(self.deadline, |due| due.min(self.deadline));
         let mut outcome = timeout_at(until, self.response.chunk()).await;
         if outcome.is_err() {
-            // When this process itself was held still, what came meanwhile is not read yet: a second look, after the connection's task had its turn.
+            // If this process was suspended, data may have arrived that the connection's task has
+            // not read yet. Let that task run, then look once more.
             tokio::task::yield_now().await;
             outcome = timeout_at(until, self.response.chunk()).await;
         }

@@ -1,7 +1,7 @@
 //! Whether a body comes fast enough to be waited for.
 //!
-//! A host that drips would otherwise hold a container slot until the check's deadline. Only time that
-//! is spent waiting for the host counts, so that a reader of ours that stands still blames nobody.
+//! A host that drips would otherwise hold a container slot until the check's deadline. Only the
+//! time spent waiting for the host counts, so a slow reader on our side is never the host's fault.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Progress {
         self.window.saturating_sub(self.waited)
     }
 
-    /// So many bytes came after so long a wait. A new window begins once this one is full.
+    /// Counts bytes that arrived after a wait. A new window begins once this one is full.
     pub(super) fn advance(&mut self, waited: Duration, bytes: usize) {
         self.waited = self.waited.saturating_add(waited);
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

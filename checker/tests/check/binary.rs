@@ -167,7 +167,7 @@ async fn a_probe_prints_one_report() {
     assert!(report.nofile > 0);
 }
 
-/// It must not end by itself: its network namespace would go while a check is in it.
+/// If it ended, its network namespace would go while a check is in it.
 #[tokio::test]
 async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
     let mut child = command(&["--hold"])

@@ -85,8 +85,7 @@ async fn a_drip_ends_at_the_checks_deadline() {
     check(world, DeadReason::Deadline).await;
 }
 
-/// Less than 10 KiB in ten seconds, as `protocol::limits` has it; without that rule a drip lasts until
-/// the check's deadline.
+/// Less than 10 KiB arrives in ten seconds. Without the rule a drip lasts until the deadline.
 #[tokio::test(start_paused = true)]
 async fn a_drip_ends_within_fifteen_seconds() {
     let ordinary = |limits: &mut Limits| limits.body_window = Limits::default().body_window;

@@ -103,8 +103,8 @@ impl Settings {
 
     /// Longest time from a launch request to its `End` or `Fault` frame: create and start of a
     /// holder; create, attach and start; after a holder that had died two removals and these three
-    /// again; the life; then kill, wait and the writing of the last frame. A client that has waited longer has a
-    /// launcher that does not work.
+    /// again; the life; then kill, wait and the writing of the last frame. A client that has waited
+    /// longer has a launcher that does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
             .saturating_mul(10)

@@ -39,9 +39,8 @@ pub const CHECKER_SECONDS_MAX: u64 = 55;
 /// From a request's last byte to the answer's first.
 pub const FIRST_BYTE_SECONDS_MAX: u64 = 10;
 
-/// Time that a check waits for each [`BODY_BYTES_PER_WINDOW_MIN`] of a body. With the head's
-/// [`FIRST_BYTE_SECONDS_MAX`] a host that has stalled holds a container slot for at most twenty
-/// seconds, and one that drips the body of an answer for some ten.
+/// Time that a check waits for each [`BODY_BYTES_PER_WINDOW_MIN`] of a body: as long as for the
+/// first byte. A host that drips a body would otherwise hold a container slot until the check ends.
 pub const BODY_WINDOW_SECONDS: u64 = 10;
 
 /// Bytes of a body, as they come over the wire, in [`BODY_WINDOW_SECONDS`]: 1 KiB a second. The

@@ -79,7 +79,7 @@ impl<E: Engine> Shared<E> {
     pub(crate) async fn clear(&self, left: Leftovers) {
         self.remove(left.guest).await;
         if let Some(holder) = left.holder {
-            // It stays registered meanwhile, so that no sweep removes it as well.
+            // It stays registered until then, so that no sweep removes it as well.
             self.remove(Some(holder.container.clone())).await;
         }
     }
@@ -99,7 +99,7 @@ impl<E: Engine> Shared<E> {
         if let Some(holder) = self.holders.take() {
             return Ok(holder);
         }
-        // Before it is made: one that is given up meanwhile is of the generation that went.
+        // Read before the start, so that one given up during its start is of the old generation.
         let generation = self.holders.generation();
         let (check, entry) = loop {
             let check = CheckId::from_random(rand::random());

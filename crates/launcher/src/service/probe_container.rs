@@ -15,10 +15,11 @@ use crate::settings::Settings;
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, LaunchFault};
 
-/// A probe's time: it reads a dozen files and tries to write four. The slowest engine seen needed 3 s.
+/// A probe's time: it reads a dozen files and tries to write four. The slowest engine needed 3 s.
 const PROBE_SECONDS_MAX: u64 = 15;
 
-/// Room for what a probe prints, with its frames. Whoever prints more stands still until the probe's time is over.
+/// Bytes that a probe may print, frames included. A program that prints more blocks until the
+/// probe's deadline.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
 
 /// How much of a failed probe's stderr is shown.
@@ -89,8 +90,8 @@ pub(crate) async fn probe<E: Engine>(
     }
 }
 
-/// Podman finds out when it makes or starts a container that there is no such profile or that it may not limit anything, and what it says then names no
-/// remedy.
+/// Adds a remedy to Podman's error. Podman notices a missing profile or missing delegation only
+/// when it creates or starts a container, and its message names no remedy.
 fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
     if (kind, fault.kind) != (EngineKind::Podman, FaultKind::EngineError) {
         return fault;

@@ -173,8 +173,8 @@ async fn survey<E: Engine>(
     let identity = bounded("version", settings.start_timeout, engine.identify())
         .await
         .map_err(|error| fault(&error))?;
-    // Before anything may refuse: what a former life left behind goes even if nothing new can be started. The
-    // holders of an engine that was restarted have ended.
+    // Before any check that may fail: leftovers go even if nothing can be started. The holders of
+    // an engine that was restarted have ended.
     shared.holders.give_up();
     sweep(shared, reaper, Sweep::All).await?;
     let image = bounded("image", call_timeout, engine.image_id(&settings.image))
@@ -268,18 +268,28 @@ mod tests {
     use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
     use protocol::probe::CALLS_TRIED;
     use protocol::{CheckId, Host, ProbeReport};
+    use tokio::task::JoinHandle;
     use tokio_util::sync::CancellationToken;
 
-    /// The first frame of a launch by a launcher whose probe reports this, and how many checks it counts as launched.
-    async fn launched(report: &ProbeReport) -> (Frame, u64) {
-        let engine = FakeEngine::new(Script::Print(0));
-        engine.set_report(&serde_json::to_string(report).unwrap());
-        let launcher = Launcher::new(Settings::default(), engine);
+    /// A launcher, and what ends it and waits for its end.
+    fn kept(
+        settings: Settings,
+        engine: FakeEngine,
+    ) -> (Launcher<FakeEngine>, CancellationToken, JoinHandle<()>) {
+        let launcher = Launcher::new(settings, engine);
         let shutdown = CancellationToken::new();
         let keeping = tokio::spawn({
             let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
             async move { launcher.keep(shutdown).await }
         });
+        (launcher, shutdown, keeping)
+    }
+
+    /// The first frame of a launch after this probe report, and the number of launches.
+    async fn launched(report: &ProbeReport) -> (Frame, u64) {
+        let engine = FakeEngine::new(Script::Print(0));
+        engine.set_report(&serde_json::to_string(report).unwrap());
+        let (launcher, shutdown, keeping) = kept(Settings::default(), engine);
         let client = LauncherClient::in_memory(&launcher);
         let check = CheckId::from_random(1);
         let host = Host::parse("a.example").unwrap();
@@ -290,8 +300,8 @@ mod tests {
         (first.unwrap(), launches)
     }
 
-    /// What a launcher with this setting says of its slots, on an engine that takes so long for a
-    /// namespace; then the containers that stay when it has ended.
+    /// The status of the slots under this setting, on an engine that needs this time for a
+    /// namespace; and the containers that are left after the launcher has ended.
     async fn slots(mode: SlotMode, namespace_takes: Duration) -> (String, Vec<String>) {
         let engine = FakeEngine::new(Script::Print(0));
         engine.set_namespace_takes(namespace_takes);
@@ -299,12 +309,7 @@ mod tests {
             slots: mode,
             ..Settings::default()
         };
-        let launcher = Launcher::new(settings, engine);
-        let shutdown = CancellationToken::new();
-        let keeping = tokio::spawn({
-            let (launcher, shutdown) = (launcher.clone(), shutdown.clone());
-            async move { launcher.keep(shutdown).await }
-        });
+        let (launcher, shutdown, keeping) = kept(settings, engine);
         let client = LauncherClient::in_memory(&launcher);
         let check = CheckId::from_random(1);
         let host = Host::parse("a.example").unwrap();

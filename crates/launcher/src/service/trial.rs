@@ -53,7 +53,7 @@ impl Trial {
                 probe(shared, kind, image, namespaces).await?;
                 *shortest = start.elapsed().min(*shortest);
             }
-            // The first container of all met cold caches: if even that was faster, the rest is clear.
+            // The very first container met cold caches. If even that was faster, this is clear.
             if shortest.own < shortest.slots {
                 break;
             }

@@ -50,7 +50,7 @@ pub(crate) async fn checks_join_one_namespace_and_it_leads_nowhere(bench: &Bench
     bench.until_gone(&[&of_installation("joined")]).await;
 }
 
-/// The check that meets a dead holder runs in a namespace of its own, and the next one in a new slot.
+/// The check that meets a dead holder runs in a new namespace, and the next one in a new slot.
 pub(crate) async fn a_holder_that_died_costs_no_check(bench: &Bench) {
     let running = launcher(bench, "died");
     assert_eq!(running.report("hello").await.ended().exit_code, 0);

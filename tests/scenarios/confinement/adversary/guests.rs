@@ -14,8 +14,8 @@ const HOST: &str = "pleroma.lab.test";
 /// The file of the kernel's own sockets: their inode numbers are another namespace's.
 const NETLINK: &str = "/proc/self/net/netlink ";
 
-/// What the whole machine has in common, so that it changes without any guest: sockets and memory of
-/// a protocol, and counters of each processor.
+/// Files about the whole machine, which change without any guest: sockets and memory of a protocol,
+/// and counters of each processor.
 const OF_THE_MACHINE: [&str; 3] = [
     "/proc/self/net/protocols ",
     "/proc/self/net/softnet_stat ",
@@ -51,7 +51,7 @@ async fn starter(world: &World) -> anyhow::Result<Starter> {
     Ok(starter)
 }
 
-/// A hostile host could otherwise pass something on to whoever is checked after it.
+/// A hostile host could otherwise pass something on to the host that is checked next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_finds_nothing_of_the_one_before_in_its_slot() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {
