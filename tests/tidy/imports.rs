@@ -45,6 +45,12 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol"],
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
+    // Only tokio's locks and timer.
+    (
+        "limiter",
+        &[],
+        &["axum", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
     (
         "files",
         &[],

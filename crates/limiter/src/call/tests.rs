@@ -1,0 +1,354 @@
+//! The original's own tests, its faults, and what must hold whatever is dropped when.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::prelude::*;
+use tokio::task::JoinHandle;
+use tokio::time::{advance, sleep};
+
+use super::*;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn limits(run_time: u64, concurrency: usize, wait_max: u64) -> Limits {
+    Limits {
+        run_time: ms(run_time),
+        jitter: Duration::ZERO,
+        concurrency,
+        wait_max: ms(wait_max),
+        calls_max: 10_000,
+    }
+}
+
+fn limiter(limits: Limits, work_time: WorkTime) -> Arc<Limiter> {
+    Arc::new(Limiter::new(limits, work_time).unwrap())
+}
+
+/// A call whose computation takes this long.
+async fn called(limiter: &Limiter, work: Duration) -> Call<Result<&'static str, Infallible>> {
+    let compute = |permit| async move {
+        sleep(work).await;
+        drop(permit);
+        Ok("done")
+    };
+    limiter.call(0.0, compute).await
+}
+
+type Running = JoinHandle<Call<Result<&'static str, Infallible>>>;
+
+/// The same beside the test, which has begun when this returns.
+async fn spawned(limiter: &Arc<Limiter>, work: Duration) -> Running {
+    let limiter = Arc::clone(limiter);
+    let running = tokio::spawn(async move { called(&limiter, work).await });
+    tokio::task::yield_now().await;
+    running
+}
+
+fn took<T>(call: &Call<T>) -> Duration {
+    let times = call.times.unwrap();
+    times.exited - times.entered
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_call_takes_the_constant_time() {
+    let limiter = limiter(limits(200, 1, 100), WorkTime::Measured(ms(100)));
+    let call = called(&limiter, Duration::ZERO).await;
+    assert_eq!(call.status, Status::Ran);
+    assert_eq!(call.value, Some(Ok("done")));
+    assert_eq!(took(&call), ms(200));
+    let refused = limiter.wait_only::<()>(0.0).await;
+    assert_eq!(
+        (refused.status, refused.value),
+        (Status::WaitLimitFull, None)
+    );
+    assert_eq!(took(&refused), ms(200));
+    let failed = limiter
+        .call(0.0, |_permit| async { Err::<(), _>("broken") })
+        .await;
+    assert_eq!(
+        (failed.status, failed.value),
+        (Status::Ran, Some(Err("broken")))
+    );
+    assert_eq!(took(&failed), ms(200));
+    assert_eq!(limiter.metrics().errors(), 1);
+    assert_eq!(limiter.metrics().ended(Status::Ran), 1);
+    let long = called(&limiter, ms(500)).await;
+    assert_eq!(
+        took(&long),
+        ms(500),
+        "a computation that takes longer shows"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_comes_on_top() {
+    let jittery = Limits {
+        jitter: ms(200),
+        ..limits(100, 1, 20)
+    };
+    let limiter = limiter(jittery, WorkTime::Measured(ms(20)));
+    for (share, expect) in [(0.0, 100), (0.5, 200), (0.99, 298)] {
+        let call = limiter
+            .call(share, |_permit| async { Ok::<_, Infallible>(()) })
+            .await;
+        assert_eq!(took(&call), ms(expect), "{share}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_no_longer_than_it_may() {
+    let limiter = limiter(limits(500, 1, 50), WorkTime::Measured(ms(200)));
+    let first = spawned(&limiter, ms(200)).await;
+    advance(ms(10)).await;
+    let second = called(&limiter, Duration::ZERO).await;
+    assert_eq!(
+        (second.status, second.value),
+        (Status::ExceededMaxWait, None)
+    );
+    assert_eq!(took(&second), ms(500));
+    assert_eq!(first.await.unwrap().status, Status::Ran);
+}
+
+/// Five at once and one more, as in the original's test of back-pressure.
+#[tokio::test(start_paused = true)]
+async fn no_more_calls_wait_than_may() {
+    for work_time in [WorkTime::FirstCall, WorkTime::Measured(ms(200))] {
+        let limiter = limiter(limits(800, 2, 410), work_time);
+        called(&limiter, ms(200)).await;
+        assert_eq!(limiter.waiting_max(), Some(3));
+        let mut first = Vec::new();
+        for _ in 0..5 {
+            first.push(spawned(&limiter, ms(200)).await);
+        }
+        advance(ms(10)).await;
+        assert_eq!((limiter.running(), limiter.waiting()), (2, 3));
+        let last = called(&limiter, ms(200)).await;
+        assert_eq!(last.status, Status::WaitLimitFull);
+        assert_eq!(took(&last), ms(800));
+        for call in first {
+            let call = call.await.unwrap();
+            assert!(
+                matches!(call.status, Status::Ran | Status::ExceededMaxWait),
+                "{call:?}"
+            );
+        }
+        let counts = (limiter.running(), limiter.waiting(), limiter.in_progress());
+        assert_eq!(counts, (0, 0, 0));
+    }
+}
+
+/// The original loses a place in its queue with each of these, and refuses everybody in the end.
+#[tokio::test(start_paused = true)]
+async fn waiting_in_vain_costs_no_place() {
+    let limiter = limiter(limits(500, 1, 50), WorkTime::Measured(ms(200)));
+    for _ in 0..20 {
+        let first = spawned(&limiter, ms(200)).await;
+        assert_eq!(
+            called(&limiter, ms(1)).await.status,
+            Status::ExceededMaxWait
+        );
+        first.await.unwrap();
+    }
+    assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
+    assert_eq!(limiter.metrics().ended(Status::ExceededMaxWait), 20);
+}
+
+/// The original's queue grows by calls that came before it was set up.
+#[tokio::test(start_paused = true)]
+async fn calls_before_the_bound_is_known_do_not_raise_it() {
+    let limiter = limiter(limits(800, 2, 410), WorkTime::FirstCall);
+    let mut calls = Vec::new();
+    for _ in 0..6 {
+        calls.push(spawned(&limiter, ms(200)).await);
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    let bound = limiter.waiting_max().unwrap();
+    let mut calls = Vec::new();
+    for _ in 0..20 {
+        calls.push(spawned(&limiter, ms(200)).await);
+    }
+    assert_eq!((limiter.running(), limiter.waiting()), (2, bound));
+    for call in calls {
+        call.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_calls_than_may_sleep_are_answered_at_once() {
+    let few = Limits {
+        calls_max: 3,
+        ..limits(500, 4, 50)
+    };
+    let limiter = limiter(few, WorkTime::Measured(ms(200)));
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(spawned(&limiter, ms(1)).await);
+    }
+    advance(ms(100)).await;
+    let before = Instant::now();
+    let refused = called(&limiter, ms(1)).await;
+    assert_eq!(
+        (refused.status, refused.times),
+        (Status::TooManyCalls, None)
+    );
+    assert_eq!(Instant::now(), before);
+    for call in calls {
+        assert_eq!(call.await.unwrap().status, Status::Ran);
+    }
+    assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
+}
+
+/// Who hangs up does not end a computation on another thread, which still counts as running.
+#[tokio::test(start_paused = true)]
+async fn a_computation_that_outlives_its_call_counts_until_its_end() {
+    let limiter = limiter(limits(500, 1, 100), WorkTime::Measured(ms(200)));
+    let compute = |permit| async move {
+        let blocking = tokio::spawn(async move {
+            sleep(ms(300)).await;
+            drop(permit);
+        });
+        blocking.await.map_err(|error| error.to_string())
+    };
+    let calling = {
+        let limiter = Arc::clone(&limiter);
+        tokio::spawn(async move { limiter.call(0.0, compute).await })
+    };
+    tokio::task::yield_now().await;
+    calling.abort();
+    assert!(calling.await.unwrap_err().is_cancelled());
+    assert_eq!((limiter.running(), limiter.in_progress()), (1, 0));
+    assert_eq!(
+        called(&limiter, ms(1)).await.status,
+        Status::ExceededMaxWait
+    );
+    assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_limiter_leaves_nothing_behind() {
+    let limiter = limiter(limits(500, 1, 100), WorkTime::Measured(ms(200)));
+    let weak = Arc::downgrade(&limiter.inside);
+    let call = spawned(&limiter, ms(10)).await;
+    drop(limiter);
+    call.await.unwrap();
+    assert!(weak.upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_tells_waiting_and_computing_apart() {
+    let limiter = limiter(limits(500, 1, 300), WorkTime::Measured(ms(200)));
+    let first = spawned(&limiter, ms(200)).await;
+    assert_eq!(called(&limiter, ms(100)).await.status, Status::Ran);
+    first.await.unwrap();
+    limiter.wait_only::<()>(0.0).await;
+    let page = limiter.metrics().page();
+    for line in [
+        "limiter_compute_successes 2",
+        "limiter_compute_failures{final_status=\"wait-limit-full\"} 1",
+        "limiter_compute_failures{final_status=\"error\"} 0",
+        "limiter_compute_duration_seconds_sum 1.5",
+        "limiter_wait_seconds_sum 0.2",
+        "limiter_wait_seconds_bucket{le=\"0.001\"} 1",
+        "limiter_work_seconds_sum 0.3",
+        "limiter_work_seconds_bucket{le=\"+Inf\"} 2",
+        "login_rate_limiter_banned_ips_total 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in\n{page}");
+    }
+}
+
+/// What happens in a run: calls that come, time that passes, and callers that hang up.
+#[derive(Debug, Clone)]
+enum Step {
+    Call { work_ms: u64 },
+    Pass { ms: u64 },
+    HangUp { which: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0_u64..400).prop_map(|work_ms| Step::Call { work_ms }),
+        2 => (0_u64..300).prop_map(|ms| Step::Pass { ms }),
+        2 => (0_usize..64).prop_map(|which| Step::HangUp { which }),
+    ]
+}
+
+/// Runs the steps, and looks after each of them.
+async fn run(concurrency: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let limiter = limiter(limits(600, concurrency, 300), WorkTime::Measured(ms(200)));
+    let running = Arc::new(AtomicUsize::new(0));
+    let mut calls: Vec<JoinHandle<()>> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Call { work_ms } => {
+                let (limiter, running) = (Arc::clone(&limiter), Arc::clone(&running));
+                calls.push(tokio::spawn(async move {
+                    let compute = |permit| async move {
+                        // As a blocking computation does, it goes on when its call is dropped.
+                        let computing = tokio::spawn(async move {
+                            let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                            assert!(now <= concurrency, "{now} at once");
+                            sleep(ms(work_ms)).await;
+                            running.fetch_sub(1, Ordering::SeqCst);
+                            drop(permit);
+                        });
+                        computing.await
+                    };
+                    let call = limiter.call(0.0, compute).await;
+                    assert!(call.value.is_none_or(|ended| ended.is_ok()));
+                }));
+            }
+            Step::Pass { ms: millis } => advance(ms(millis)).await,
+            Step::HangUp { which } => {
+                if !calls.is_empty() {
+                    calls.swap_remove(which % calls.len()).abort();
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+        prop_assert!(limiter.running() <= concurrency);
+        let bound = limiter.waiting_max().unwrap();
+        // The bound may have fallen since they began to wait: by no more than computations that
+        // took twice as long as measured make it fall.
+        let most = limiter.limits.waiting_max(ms(100)).max(bound);
+        prop_assert!(limiter.waiting() <= most, "{} of {most}", limiter.waiting());
+    }
+    for call in calls {
+        prop_assert!(call.await.is_ok());
+    }
+    sleep(Duration::from_secs(1)).await;
+    let left = (limiter.running(), limiter.waiting(), limiter.in_progress());
+    prop_assert_eq!(left, (0, 0, 0));
+    Ok(())
+}
+
+fn paused() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
+proptest! {
+    #[test]
+    fn never_more_inside_than_may_be_and_nothing_is_lost(
+        concurrency in 1_usize..5,
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        paused().block_on(run(concurrency, steps))?;
+    }
+}
+
+#[test]
+fn ten_thousand_callers_who_hang_up_cost_no_place() {
+    let hang_up = [
+        Step::Call { work_ms: 20 },
+        Step::Pass { ms: 3 },
+        Step::HangUp { which: 0 },
+    ];
+    let steps = hang_up.iter().cycle().take(30_000).cloned().collect();
+    paused().block_on(run(2, steps)).unwrap();
+}

@@ -1,0 +1,163 @@
+//! Who is inside a limiter: calls in progress, those that wait, and how long computations take.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::limits::{Limits, WorkTime};
+
+/// A call moves the average of the computations' time by this part of the difference, so that
+/// dozens of calls are needed to move the queue's bound.
+const FOLLOW_BY: u32 = 16;
+
+/// The part of the measured time below which the average does not fall: computations that fail
+/// early must not open the queue.
+const FOLLOW_DOWN_TO: u32 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Inside {
+    limits: Limits,
+    /// What the caller measured; `None` under [`WorkTime::FirstCall`].
+    measured: Option<Duration>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    calls: usize,
+    waiting: usize,
+    /// `None` before it is known.
+    work_time: Option<Duration>,
+}
+
+/// A call in progress, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InProgress(Arc<Inside>);
+
+/// A place in the queue, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<Inside>);
+
+impl Inside {
+    pub(crate) fn new(limits: Limits, work_time: WorkTime) -> Self {
+        let measured = match work_time {
+            WorkTime::Measured(measured) => Some(measured),
+            WorkTime::FirstCall => None,
+        };
+        Self {
+            limits,
+            measured,
+            counts: Mutex::new(Counts {
+                calls: 0,
+                waiting: 0,
+                work_time: measured,
+            }),
+        }
+    }
+
+    /// Lets a call in; `None` if too many are in progress.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<InProgress> {
+        let mut counts = self.counts();
+        if counts.calls >= self.limits.calls_max {
+            return None;
+        }
+        counts.calls = counts.calls.saturating_add(1);
+        Some(InProgress(Arc::clone(self)))
+    }
+
+    /// A place in the queue; `None` if it is full.
+    pub(crate) fn queue(self: &Arc<Self>) -> Option<Waiting> {
+        let mut counts = self.counts();
+        let bound = counts
+            .work_time
+            .map(|work_time| self.limits.waiting_max(work_time));
+        if bound.is_some_and(|bound| counts.waiting >= bound) {
+            return None;
+        }
+        counts.waiting = counts.waiting.saturating_add(1);
+        Some(Waiting(Arc::clone(self)))
+    }
+
+    /// Takes over how long a call waited and its computation took.
+    pub(crate) fn computed(&self, waited: Duration, worked: Duration) {
+        let mut counts = self.counts();
+        counts.work_time = Some(match (self.measured, counts.work_time) {
+            (Some(measured), Some(average)) => {
+                let kept = average.saturating_sub(average / FOLLOW_BY);
+                let least = measured / FOLLOW_DOWN_TO;
+                kept.saturating_add(worked / FOLLOW_BY).max(least)
+            }
+            // The original has the waiting in it, and never measures again.
+            (_, None) => waited.saturating_add(worked),
+            (None, Some(first)) => first,
+        });
+    }
+
+    /// How long a computation takes; `None` before it is known.
+    pub(crate) fn work_time(&self) -> Option<Duration> {
+        self.counts().work_time
+    }
+
+    /// Calls in progress, and calls that wait.
+    pub(crate) fn counts_now(&self) -> (usize, usize) {
+        let counts = self.counts();
+        (counts.calls, counts.waiting)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        let mut counts = self.0.counts();
+        counts.calls = counts.calls.saturating_sub(1);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut counts = self.0.counts();
+        counts.waiting = counts.waiting.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS_200: Duration = Duration::from_millis(200);
+
+    fn inside(work_time: WorkTime) -> Inside {
+        Inside::new(Limits::default(), work_time)
+    }
+
+    #[test]
+    fn one_odd_call_moves_the_bound_by_little() {
+        let inside = inside(WorkTime::Measured(MS_200));
+        inside.computed(Duration::ZERO, Duration::from_millis(1));
+        let after = inside.work_time().unwrap();
+        assert!(after > Duration::from_millis(187), "{after:?}");
+        for _ in 0..1000 {
+            inside.computed(Duration::ZERO, Duration::ZERO);
+        }
+        assert_eq!(inside.work_time(), Some(MS_200 / 2), "not below half");
+        for _ in 0..1000 {
+            inside.computed(Duration::from_secs(9), MS_200 * 2);
+        }
+        let slow = inside.work_time().unwrap();
+        assert!(
+            slow > Duration::from_millis(399) && slow <= MS_200 * 2,
+            "{slow:?}"
+        );
+    }
+
+    #[test]
+    fn the_originals_bound_is_its_first_calls() {
+        let inside = inside(WorkTime::FirstCall);
+        assert_eq!(inside.work_time(), None);
+        inside.computed(Duration::from_millis(20), MS_200);
+        inside.computed(Duration::ZERO, Duration::from_secs(5));
+        assert_eq!(inside.work_time(), Some(Duration::from_millis(220)));
+    }
+}

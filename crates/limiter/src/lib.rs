@@ -1,0 +1,22 @@
+//! Bounds an expensive computation, such as a password hash, and hides how it ended.
+//!
+//! [`Limiter`]: every call takes the same time, few computations run at once, waiting is bounded.
+//! [`LoginLimiter`] on top of it bans addresses and locks users. The rules are those of Anansi's
+//! limiter (`Jach/anansi`), without its leaks.
+//!
+//! No HTTP, SQL or threads. The time of day and chance are arguments; durations are measured by
+//! tokio's timer, which tests pause.
+
+pub mod call;
+mod inside;
+pub mod limits;
+
+pub mod address;
+pub mod login;
+pub mod metrics;
+
+pub use address::address_key;
+pub use call::{Call, Limiter, Permit, Status, Times};
+pub use limits::{Limits, Unfit, WorkTime};
+pub use login::{LoginLimiter, LoginLimits};
+pub use metrics::Metrics;

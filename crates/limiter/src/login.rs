@@ -1,0 +1,304 @@
+//! The login limiter: bans of addresses that try too often, locks of users whose password is
+//! guessed at.
+//!
+//! The order of its steps is Anansi's: a banned address is refused and nothing is recorded; the
+//! attempt is recorded, and one too many bans; a locked user is refused; the computation runs; its
+//! failure is recorded for the user, and one too many locks.
+
+pub mod record;
+pub mod state;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::record::{Growth, Record, Timestamp};
+use self::state::{Key, State};
+use crate::call::{Call, Limiter, Permit, Status};
+
+/// The settings of a [`LoginLimiter`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoginLimits {
+    /// Attempts of an address within a minute. One more bans it.
+    pub attempts_per_minute: u32,
+    /// How long a first ban lasts.
+    pub ban: Duration,
+    /// How bans of those who come back grow.
+    pub growth: Growth,
+    /// Failures of a user within a minute. One more locks the user.
+    pub failures_per_minute: u32,
+    /// How long a lock lasts.
+    pub lock: Duration,
+    /// Time between two clean-ups. The first comes with the first attempt.
+    pub clean_up_every: Duration,
+}
+
+impl Default for LoginLimits {
+    fn default() -> Self {
+        Self {
+            attempts_per_minute: 6,
+            ban: Duration::from_secs(30 * 60),
+            growth: Growth::Doubles {
+                longest: Duration::from_secs(24 * 3600),
+            },
+            failures_per_minute: 6,
+            lock: Duration::from_secs(10 * 60),
+            clean_up_every: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// Whose attempt it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Who<'a> {
+    /// The address, by [`crate::address_key`], of a source that can be trusted. `None` leaves out
+    /// attempts and bans.
+    pub address: Option<&'a str>,
+    /// The user, whether there is one of this name or not. `None` leaves out failures and locks.
+    /// Bounded by the caller: it is kept for an hour.
+    pub user: Option<&'a str>,
+    /// The name in a cookie whose signature was found right, and which belongs to this user: the
+    /// user's lock does not stop this browser, which has a lock of its own.
+    pub device: Option<&'a str>,
+}
+
+/// How long a refusal takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Refusals {
+    /// As long as a call that computes.
+    #[default]
+    TakeTime,
+    /// No time: dropped at once, and not counted.
+    AtOnce,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login<T, E> {
+    /// The call: its value is `Some` if it was right and `None` if it was wrong.
+    pub call: Call<Result<Option<T>, E>>,
+    /// The ban or lock that began with this attempt.
+    pub began: Option<Began>,
+}
+
+/// A ban or lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Began {
+    /// Whose.
+    pub key: Key,
+    /// Its end.
+    pub until: Timestamp,
+}
+
+/// Bounds logins; see the module's documentation.
+#[derive(Debug)]
+pub struct LoginLimiter<S> {
+    limiter: Arc<Limiter>,
+    limits: LoginLimits,
+    book: Mutex<Book<S>>,
+}
+
+#[derive(Debug)]
+struct Book<S> {
+    state: S,
+    next_clean_up: Timestamp,
+}
+
+/// What is decided before the computation.
+enum Before {
+    Compute,
+    Refused(Status, Option<Began>),
+}
+
+impl<S: State> LoginLimiter<S> {
+    /// A login limiter over `limiter`, which others may use as well.
+    pub fn new(limiter: Arc<Limiter>, limits: LoginLimits, state: S) -> Self {
+        Self {
+            limiter,
+            limits,
+            book: Mutex::new(Book {
+                state,
+                next_clean_up: Timestamp::default(),
+            }),
+        }
+    }
+
+    /// Tries to log in at `now`. `work` gives something for a right password and `None` for a wrong
+    /// one; that it fails counts as wrong.
+    ///
+    /// # Errors
+    /// When the state can't be read or written: nobody is let in then.
+    pub async fn attempt<T, E, F>(
+        &self,
+        now: Timestamp,
+        jitter_share: f64,
+        who: Who<'_>,
+        refusals: Refusals,
+        work: impl FnOnce(Permit) -> F,
+    ) -> Result<Login<T, E>, S::Error>
+    where
+        F: Future<Output = Result<Option<T>, E>>,
+    {
+        let entered = Instant::now();
+        if let Before::Refused(status, began) = self.before(now, who)? {
+            let call = match refusals {
+                Refusals::TakeTime => self.limiter.refuse(status, jitter_share).await,
+                Refusals::AtOnce => Call {
+                    status,
+                    value: None,
+                    times: None,
+                },
+            };
+            return Ok(Login { call, began });
+        }
+        let call = self.limiter.call(jitter_share, work).await;
+        let began = match &call.value {
+            None => None,
+            Some(Ok(Some(_right))) => {
+                let right = |counts: &mut crate::metrics::LoginCounts| {
+                    counts.verify_successes = counts.verify_successes.saturating_add(1);
+                };
+                self.limiter.metrics().login(right);
+                None
+            }
+            Some(Ok(None) | Err(_)) => self.failed(now.plus(entered.elapsed()), who)?,
+        };
+        Ok(Login { call, began })
+    }
+
+    /// Lifts a ban or lock, and forgets what led to it.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub fn lift(&self, key: Key) -> Result<(), S::Error> {
+        self.with(|book| book.state.put(key, Record::default()))
+    }
+
+    /// Notices bans and locks that have ended, and drops records of which nothing may come.
+    ///
+    /// # Errors
+    /// When the state can't be read or written.
+    pub fn clean_up(&self, now: Timestamp) -> Result<(), S::Error> {
+        self.with(|book| self.clean(book, now))
+    }
+
+    /// The state, for reading. The limiter waits meanwhile.
+    pub fn with_state<R>(&self, read: impl FnOnce(&mut S) -> R) -> R {
+        self.with(|book| read(&mut book.state))
+    }
+
+    fn with<R>(&self, what: impl FnOnce(&mut Book<S>) -> R) -> R {
+        what(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn before(&self, now: Timestamp, who: Who<'_>) -> Result<Before, S::Error> {
+        self.with(|book| {
+            // A clock that was set back must not put the next clean-up off for long.
+            let latest = now.plus(self.limits.clean_up_every);
+            if now >= book.next_clean_up || book.next_clean_up > latest {
+                self.clean(book, now)?;
+                book.next_clean_up = latest;
+            }
+            if let Some(address) = who.address {
+                let refused = self.count_address(&mut book.state, now, address)?;
+                if let Some((status, began)) = refused {
+                    return Ok(Before::Refused(status, began));
+                }
+            }
+            if let Some(key) = user_key(who) {
+                let record = book.state.get(&key)?;
+                if record.is_held(now, self.limits.lock) {
+                    return Ok(Before::Refused(Status::LockedUser, None));
+                }
+            }
+            Ok(Before::Compute)
+        })
+    }
+
+    fn count_address(
+        &self,
+        state: &mut S,
+        now: Timestamp,
+        address: &str,
+    ) -> Result<Option<(Status, Option<Began>)>, S::Error> {
+        let key = Key::Address(address.to_owned());
+        let mut record = state.get(&key)?;
+        if record.is_held(now, self.longest_ban()) {
+            return Ok(Some((Status::BannedIp, None)));
+        }
+        let is_one_too_many = record.count(now, self.limits.attempts_per_minute);
+        let began = is_one_too_many.then(|| {
+            self.limiter.metrics().login(|counts| {
+                counts.banned_ips = counts.banned_ips.saturating_add(1);
+            });
+            let until = record.ban(now, self.limits.ban, self.limits.growth);
+            let key = key.clone();
+            (Status::RateLimited, Some(Began { key, until }))
+        });
+        state.put(key, record)?;
+        Ok(began)
+    }
+
+    fn failed(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Began>, S::Error> {
+        let metrics = self.limiter.metrics();
+        metrics.login(|counts| counts.verify_failures = counts.verify_failures.saturating_add(1));
+        let Some(key) = user_key(who) else {
+            return Ok(None);
+        };
+        self.with(|book| {
+            let mut record = book.state.get(&key)?;
+            let is_one_too_many = record.count(now, self.limits.failures_per_minute);
+            let until = is_one_too_many.then(|| {
+                metrics.login(|counts| {
+                    counts.locked_users = counts.locked_users.saturating_add(1);
+                });
+                record.hold(now, self.limits.lock)
+            });
+            book.state.put(key.clone(), record)?;
+            Ok(until.map(|until| Began { key, until }))
+        })
+    }
+
+    fn clean(&self, book: &mut Book<S>, now: Timestamp) -> Result<(), S::Error> {
+        let (mut unbanned, mut unlocked) = (0_u64, 0_u64);
+        book.state.retain(|key, record| {
+            let (longest, ended) = match key {
+                Key::Address(_) => (self.longest_ban(), &mut unbanned),
+                Key::User(_) | Key::Device { .. } => (self.limits.lock, &mut unlocked),
+            };
+            if record.release(now, longest) {
+                *ended = ended.saturating_add(1);
+            }
+            record.calm_down(now);
+            record.is_needed(now)
+        })?;
+        self.limiter.metrics().login(|counts| {
+            counts.unbanned_ips = counts.unbanned_ips.saturating_add(unbanned);
+            counts.unlocked_users = counts.unlocked_users.saturating_add(unlocked);
+        });
+        Ok(())
+    }
+
+    fn longest_ban(&self) -> Duration {
+        match self.limits.growth {
+            Growth::Fixed => self.limits.ban,
+            Growth::Doubles { longest } => longest.max(self.limits.ban),
+        }
+    }
+}
+
+/// The record that failures and locks are kept in.
+fn user_key(who: Who<'_>) -> Option<Key> {
+    let user = who.user?.to_owned();
+    Some(match who.device {
+        Some(device) => Key::Device {
+            user,
+            device: device.to_owned(),
+        },
+        None => Key::User(user),
+    })
+}
+
+#[cfg(test)]
+mod tests;

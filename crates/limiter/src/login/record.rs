@@ -1,0 +1,242 @@
+//! What is remembered of an address, a user or a browser, and the rules on it. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Timestamp(pub Duration);
+
+/// What is counted is counted within this.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// A record of which nothing newer is known is dropped by a clean-up.
+pub const PURGE_AGE: Duration = Duration::from_secs(3600);
+
+/// For each of these without a ban, an address counts as having been banned once less.
+const QUIET: Duration = Duration::from_secs(24 * 3600);
+
+/// How bans of an address that comes back grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// Not at all.
+    Fixed,
+    /// Each lasts twice as long as the one before, up to this.
+    Doubles {
+        /// The longest.
+        longest: Duration,
+    },
+}
+
+/// What is remembered: times that count, and a ban or lock.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Record {
+    /// Attempts of an address, or failures of a user or a browser: the newest ones, in the order
+    /// they were recorded.
+    pub times: VecDeque<Timestamp>,
+    /// The end of a ban or lock whose end no clean-up has noticed.
+    pub held_until: Option<Timestamp>,
+    /// How often an address was banned, less the quiet days since.
+    pub bans: u32,
+    /// Quiet days are counted from here.
+    pub quiet_since: Timestamp,
+}
+
+impl Timestamp {
+    /// This much later.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time))
+    }
+
+    fn since(self, before: Self) -> Duration {
+        self.0.saturating_sub(before.0)
+    }
+}
+
+impl Record {
+    /// Whether a ban or lock is in force. One whose end is further away than the longest there is
+    /// was made by a clock that was wrong.
+    pub(crate) fn is_held(&self, now: Timestamp, longest: Duration) -> bool {
+        self.held_until
+            .is_some_and(|until| until > now && until.since(now) <= longest)
+    }
+
+    /// Records a time, and gives whether more than `max` lie within the window now. No more of
+    /// them are kept than that takes.
+    pub(crate) fn count(&mut self, now: Timestamp, max: u32) -> bool {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        self.times.retain(|time| is_within(*time, now));
+        if self.times.len() > max {
+            self.times.pop_front();
+        }
+        self.times.push_back(now);
+        self.times.len() > max
+    }
+
+    /// Locks.
+    pub(crate) fn hold(&mut self, now: Timestamp, time: Duration) -> Timestamp {
+        let until = now.plus(time);
+        self.held_until = Some(until);
+        until
+    }
+
+    /// Bans, for longer the more often this happened lately.
+    pub(crate) fn ban(&mut self, now: Timestamp, base: Duration, growth: Growth) -> Timestamp {
+        let time = match growth {
+            Growth::Fixed => base,
+            Growth::Doubles { longest } => {
+                self.calm_down(now);
+                let doublings = self.bans;
+                self.bans = self.bans.saturating_add(1);
+                let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+                base.saturating_mul(factor).min(longest.max(base))
+            }
+        };
+        self.quiet_since = now.plus(time);
+        self.hold(now, time)
+    }
+
+    /// Takes off a ban for each quiet day.
+    pub(crate) fn calm_down(&mut self, now: Timestamp) {
+        let days = now
+            .since(self.quiet_since)
+            .as_secs()
+            .checked_div(QUIET.as_secs());
+        let days = u32::try_from(days.unwrap_or_default()).unwrap_or(u32::MAX);
+        if days > 0 {
+            self.bans = self.bans.saturating_sub(days);
+            self.quiet_since = self.quiet_since.plus(QUIET.saturating_mul(days));
+        }
+    }
+
+    /// Whether the end of a ban or lock is noticed now, which takes it off.
+    pub(crate) fn release(&mut self, now: Timestamp, longest: Duration) -> bool {
+        let ended = self.held_until.is_some() && !self.is_held(now, longest);
+        if ended {
+            self.held_until = None;
+        }
+        ended
+    }
+
+    /// Whether anything may still come of it.
+    pub(crate) fn is_needed(&self, now: Timestamp) -> bool {
+        let is_recent = |time: &Timestamp| now.since(*time) <= PURGE_AGE;
+        self.held_until.is_some() || self.bans > 0 || self.times.iter().any(is_recent)
+    }
+}
+
+/// Strictly newer than the window. A time after `now` is of a call that ended after this one was
+/// made; one far after it, of a clock that was wrong.
+fn is_within(time: Timestamp, now: Timestamp) -> bool {
+    now.since(time) < WINDOW && time.since(now) < WINDOW
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const DAY: Duration = QUIET;
+
+    fn at(seconds: f64) -> Timestamp {
+        Timestamp(Duration::from_secs(1_000_000) + Duration::from_secs_f64(seconds))
+    }
+
+    #[test]
+    fn what_is_a_minute_old_no_longer_counts() {
+        for (second, expect) in [(59.999, true), (60.0, false), (60.001, false)] {
+            let mut record = Record::default();
+            assert!(!record.count(at(0.0), 1));
+            assert_eq!(record.count(at(second), 1), expect, "{second}");
+        }
+        // Ten seconds apart never, 9.9 at the seventh.
+        let first_over = |step: f64| {
+            let mut record = Record::default();
+            (0..50).find(|n| record.count(at(f64::from(*n) * step), 6))
+        };
+        assert_eq!((first_over(10.0), first_over(9.9)), (None, Some(6)));
+        assert!(Record::default().count(at(0.0), 0), "none is allowed");
+    }
+
+    #[test]
+    fn a_ban_ends_at_its_end_without_a_clean_up() {
+        let mut record = Record::default();
+        let until = record.ban(at(0.0), MINUTE * 30, Growth::Fixed);
+        assert_eq!(until, at(1800.0));
+        let longest = MINUTE * 30;
+        for (second, expect) in [
+            (0.0, true),
+            (1799.999, true),
+            (1800.0, false),
+            (1801.0, false),
+        ] {
+            assert_eq!(record.is_held(at(second), longest), expect, "{second}");
+        }
+        assert!(
+            !record.is_held(Timestamp::default(), longest),
+            "a clock that was set back"
+        );
+        assert!(!record.release(at(1.0), longest));
+        assert!(record.release(at(1800.0), longest));
+        assert!(!record.release(at(1800.0), longest), "counted once");
+    }
+
+    #[test]
+    fn bans_double_for_those_who_come_back_and_fade() {
+        let growth = Growth::Doubles { longest: DAY };
+        let mut record = Record::default();
+        let mut now = at(0.0);
+        let mut minutes = Vec::new();
+        for _ in 0..8 {
+            let until = record.ban(now, MINUTE * 30, growth);
+            minutes.push(until.since(now).as_secs() / 60);
+            now = until;
+        }
+        assert_eq!(minutes, [30, 60, 120, 240, 480, 960, 1440, 1440]);
+        for _ in 0..100 {
+            now = record.ban(now, MINUTE * 30, growth);
+        }
+        record.bans = 2;
+        record.calm_down(now.plus(DAY - MINUTE));
+        assert_eq!(record.bans, 2);
+        record.calm_down(now.plus(DAY));
+        assert_eq!(record.bans, 1);
+        // A part of a day is not lost, and none counts twice.
+        record.calm_down(now.plus(DAY));
+        assert_eq!(record.bans, 1);
+        record.calm_down(now.plus(DAY * 2));
+        assert_eq!(record.bans, 0);
+    }
+
+    #[test]
+    fn an_hour_old_record_is_purged_unless_it_holds() {
+        let mut record = Record::default();
+        record.count(at(0.0), 6);
+        assert!(record.is_needed(at(3600.0)), "exactly an hour");
+        assert!(!record.is_needed(at(3600.001)));
+        record.hold(at(0.0), MINUTE * 90);
+        assert!(record.is_needed(at(3601.0)));
+    }
+
+    proptest! {
+        /// As many as one over the maximum are kept, and the answer is that of all times.
+        #[test]
+        fn a_record_is_bounded_and_counts_right(
+            max in 0_u32..8,
+            steps in proptest::collection::vec(0_u64..30_000, 1..200),
+        ) {
+            let (mut record, mut now, mut all) = (Record::default(), at(0.0), Vec::new());
+            for step in steps {
+                now = now.plus(Duration::from_millis(step));
+                all.push(now);
+                let within = all.iter().filter(|time| now.since(**time) < WINDOW).count();
+                let over = record.count(now, max);
+                prop_assert_eq!(over, within > usize::try_from(max).unwrap());
+                prop_assert!(record.times.len() <= usize::try_from(max).unwrap() + 1);
+            }
+        }
+    }
+}

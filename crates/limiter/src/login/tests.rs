@@ -1,0 +1,334 @@
+//! The original's own tests of its login limiter, and what is wanted beyond them.
+
+use std::convert::Infallible;
+
+use tokio::time::advance;
+
+use super::state::Memory;
+use super::*;
+use crate::limits::{Limits, WorkTime};
+
+const FAST: Limits = Limits {
+    run_time: Duration::from_millis(10),
+    jitter: Duration::ZERO,
+    concurrency: 4,
+    wait_max: Duration::from_millis(5),
+    calls_max: 1000,
+};
+
+/// A login limiter and its clock.
+struct World {
+    limiter: LoginLimiter<Memory>,
+    began: Instant,
+}
+
+impl World {
+    fn new(limits: LoginLimits) -> Self {
+        let work_time = WorkTime::Measured(Duration::from_millis(1));
+        let limiter = Arc::new(Limiter::new(FAST, work_time).unwrap());
+        Self {
+            limiter: LoginLimiter::new(limiter, limits, Memory::new(1000)),
+            began: Instant::now(),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(Duration::from_secs(1_000_000)).plus(self.began.elapsed())
+    }
+
+    async fn login(&self, who: Who<'_>, is_right: bool) -> Login<(), Infallible> {
+        let work = |_permit| async move { Ok::<_, Infallible>(is_right.then_some(())) };
+        let attempt = self
+            .limiter
+            .attempt(self.now(), 0.0, who, Refusals::TakeTime, work);
+        attempt.await.unwrap()
+    }
+
+    async fn status(&self, who: Who<'_>, is_right: bool) -> &'static str {
+        self.login(who, is_right).await.call.status.as_str()
+    }
+}
+
+fn from(address: &str) -> Who<'_> {
+    Who {
+        address: Some(address),
+        ..Who::default()
+    }
+}
+
+fn of(user: &str) -> Who<'_> {
+    Who {
+        user: Some(user),
+        ..Who::default()
+    }
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn limits() -> LoginLimits {
+    LoginLimits::default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_address_and_a_user_nothing_is_counted() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 0,
+        failures_per_minute: 0,
+        ..limits()
+    });
+    for _ in 0..3 {
+        let login = world.login(Who::default(), false).await;
+        assert_eq!((login.call.value, login.began), (Some(Ok(None)), None));
+    }
+    assert!(world.limiter.with_state(|state| state.is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_attempt_too_many_bans_the_address() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 2,
+        ..limits()
+    });
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        found.push(world.status(from("a"), true).await);
+    }
+    assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
+    assert_eq!(world.status(from("b"), true).await, "ran");
+    let counts = world.limiter.limiter.metrics().login_counts();
+    assert_eq!((counts.verify_successes, counts.banned_ips), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_failure_too_many_locks_the_user() {
+    let world = World::new(LoginLimits {
+        failures_per_minute: 2,
+        ..limits()
+    });
+    let mut found = Vec::new();
+    for address in ["a", "b", "c", "d", "e"] {
+        let who = Who {
+            user: Some("user"),
+            ..from(address)
+        };
+        found.push(world.status(who, false).await);
+    }
+    assert_eq!(found, ["ran", "ran", "ran", "locked-user", "locked-user"]);
+    let counts = world.limiter.limiter.metrics().login_counts();
+    assert_eq!((counts.verify_failures, counts.locked_users), (3, 1));
+    // The attempts counted for their addresses.
+    let attempts = world
+        .limiter
+        .with_state(|state| state.get(&Key::Address("e".to_owned())));
+    assert_eq!(attempts.unwrap().times.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ban_ends_and_the_window_is_still_full() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 1,
+        ban: ms(200),
+        clean_up_every: ms(100),
+        ..limits()
+    });
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        found.push(world.status(from("a"), true).await);
+    }
+    advance(ms(250)).await;
+    found.push(world.status(from("a"), true).await);
+    assert_eq!(found, ["ran", "rate-limited", "banned-ip", "rate-limited"]);
+    let counts = world.limiter.limiter.metrics().login_counts();
+    assert_eq!((counts.banned_ips, counts.unbanned_ips), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_ends() {
+    let world = World::new(LoginLimits {
+        failures_per_minute: 1,
+        lock: ms(200),
+        clean_up_every: ms(100),
+        ..limits()
+    });
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        found.push(world.status(of("user"), false).await);
+    }
+    advance(ms(250)).await;
+    found.push(world.status(of("user"), true).await);
+    assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
+    let counts = world.limiter.limiter.metrics().login_counts();
+    assert_eq!((counts.locked_users, counts.unlocked_users), (1, 1));
+}
+
+/// Neither extends a ban, nor counts once it has ended.
+#[tokio::test(start_paused = true)]
+async fn attempts_during_a_ban_are_not_recorded() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 1,
+        ban: Duration::from_secs(90),
+        ..limits()
+    });
+    for _ in 0..20 {
+        world.status(from("a"), true).await;
+        advance(Duration::from_secs(4)).await;
+    }
+    let key = Key::Address("a".to_owned());
+    let record = world.limiter.with_state(|state| state.get(&key)).unwrap();
+    assert_eq!((record.times.len(), record.bans), (2, 1));
+    advance(Duration::from_secs(15)).await;
+    assert_eq!(world.status(from("a"), true).await, "ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_forgives_no_failure() {
+    let world = World::new(LoginLimits {
+        failures_per_minute: 1,
+        ..limits()
+    });
+    for (is_right, expect) in [
+        (false, "ran"),
+        (true, "ran"),
+        (false, "ran"),
+        (true, "locked-user"),
+    ] {
+        assert_eq!(world.status(of("user"), is_right).await, expect);
+    }
+}
+
+/// An error is no free guess.
+#[tokio::test(start_paused = true)]
+async fn a_computation_that_fails_is_a_failure() {
+    let world = World::new(LoginLimits {
+        failures_per_minute: 1,
+        ..limits()
+    });
+    for expect in ["ran", "ran", "locked-user"] {
+        let work = |_permit| async { Err::<Option<()>, _>("no memory") };
+        let attempt = world
+            .limiter
+            .attempt(world.now(), 0.0, of("user"), Refusals::TakeTime, work);
+        assert_eq!(attempt.await.unwrap().call.status.as_str(), expect);
+    }
+    assert_eq!(world.limiter.limiter.metrics().errors(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_failures_do_not_lock_a_known_browser() {
+    let world = World::new(LoginLimits {
+        failures_per_minute: 2,
+        ..limits()
+    });
+    let known = Who {
+        device: Some("d1"),
+        ..of("user")
+    };
+    for _ in 0..3 {
+        world.status(of("user"), false).await;
+    }
+    assert_eq!(world.status(of("user"), true).await, "locked-user");
+    assert_eq!(world.status(known, true).await, "ran");
+    // A cookie that was stolen is no free guess either.
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        found.push(world.status(known, false).await);
+    }
+    assert_eq!(found, ["ran", "ran", "ran", "locked-user"]);
+    let other = Who {
+        device: Some("d2"),
+        ..of("user")
+    };
+    assert_eq!(world.status(other, true).await, "ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_take_as_long_as_computations_unless_they_are_dropped() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 0,
+        ..limits()
+    });
+    let login = world.login(from("a"), true).await;
+    assert_eq!(login.call.status, Status::RateLimited);
+    let until = login.began.unwrap().until;
+    assert_eq!(until, world.now().plus(Duration::from_secs(1800) - ms(10)));
+    let times = world.login(from("a"), true).await.call.times.unwrap();
+    assert_eq!(times.exited - times.entered, ms(10));
+    let before = Instant::now();
+    let work = |_permit| async { Ok::<_, Infallible>(Some(())) };
+    let dropped = world
+        .limiter
+        .attempt(world.now(), 0.0, from("a"), Refusals::AtOnce, work)
+        .await
+        .unwrap();
+    assert_eq!(
+        (dropped.call.status, dropped.call.times),
+        (Status::BannedIp, None)
+    );
+    assert_eq!(Instant::now(), before);
+    let metrics = world.limiter.limiter.metrics();
+    let counted = [Status::RateLimited, Status::BannedIp].map(|status| metrics.ended(status));
+    assert_eq!(
+        counted,
+        [1, 1],
+        "by their reason, and not the one that was dropped"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ban_is_lifted_by_hand() {
+    let world = World::new(LoginLimits {
+        attempts_per_minute: 1,
+        ..limits()
+    });
+    for _ in 0..3 {
+        world.status(from("a"), true).await;
+    }
+    world.limiter.lift(Key::Address("a".to_owned())).unwrap();
+    assert_eq!(world.status(from("a"), true).await, "ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_leaves_what_is_needed() {
+    let world = World::new(limits());
+    for address in ["a", "b", "b", "b", "b", "b", "b", "b"] {
+        world.status(from(address), true).await;
+    }
+    let left = |world: &World| world.limiter.with_state(|state| state.len());
+    advance(Duration::from_secs(3601)).await;
+    world.limiter.clean_up(world.now()).unwrap();
+    assert_eq!(left(&world), 1, "an address that was banned");
+    advance(Duration::from_secs(25 * 3600)).await;
+    world.limiter.clean_up(world.now()).unwrap();
+    assert_eq!(left(&world), 0);
+}
+
+/// Nobody is let in while it is not known who is banned.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_fails_lets_nobody_in() {
+    struct Broken;
+    impl State for Broken {
+        type Error = &'static str;
+        fn get(&mut self, _key: &Key) -> Result<Record, Self::Error> {
+            Err("broken")
+        }
+        fn put(&mut self, _key: Key, _record: Record) -> Result<(), Self::Error> {
+            Err("broken")
+        }
+        fn retain(
+            &mut self,
+            _keep: impl FnMut(&Key, &mut Record) -> bool,
+        ) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+    let work_time = WorkTime::Measured(ms(1));
+    let limiter = Arc::new(Limiter::new(FAST, work_time).unwrap());
+    let limiter = LoginLimiter::new(limiter, limits(), Broken);
+    for who in [from("a"), of("user")] {
+        let work = |_permit| async { Ok::<_, Infallible>(Some(())) };
+        let attempt = limiter.attempt(Timestamp::default(), 0.0, who, Refusals::TakeTime, work);
+        assert_eq!(attempt.await, Err("broken"));
+    }
+}
