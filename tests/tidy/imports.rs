@@ -45,6 +45,12 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol"],
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
+    // A file of its own, which the census never opens.
+    (
+        "accounts",
+        &["limiter"],
+        &["tokio", "axum", "reqwest", "bollard", "jiff"],
+    ),
     // Only tokio's locks and timer.
     (
         "limiter",

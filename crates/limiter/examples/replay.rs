@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use limiter::login::record::{Growth, Timestamp};
+use limiter::login::record::{Rules, Timestamp};
 use limiter::login::state::Memory;
 use limiter::login::{Refusals, Who};
 use limiter::{Limiter, Limits, LoginLimiter, LoginLimits, WorkTime, address_key};
@@ -70,8 +70,9 @@ struct Settings {
     /// Time between two clean-ups
     #[arg(long, default_value_t = 900.0, value_parser = seconds)]
     cleanup_interval_s: f64,
-    /// The original's rules: bans of a fixed length, each IPv6 address by itself, no check of the
-    /// settings, and no bound of the queue before the first call has ended
+    /// The original's rules: bans of a fixed length, each IPv6 address on its own, failures that count
+    /// from the end of their call, no check of the settings, no queue bound before the first call has
+    /// ended
     #[arg(long)]
     original: bool,
 }
@@ -195,10 +196,10 @@ fn limiter(settings: &Settings) -> Result<LoginLimiter<Memory>> {
     let login = LoginLimits {
         attempts_per_minute: settings.max_attempts_per_minute,
         ban: span(settings.ban_duration_s)?,
-        growth: match settings.original {
-            true => Growth::Fixed,
-            false => Growth::Doubles {
-                longest: span(settings.max_ban_duration_s)?,
+        rules: match settings.original {
+            true => Rules::Original,
+            false => Rules::Ours {
+                longest_ban: span(settings.max_ban_duration_s)?,
             },
         },
         failures_per_minute: settings.max_user_failures_per_minute,
@@ -206,7 +207,13 @@ fn limiter(settings: &Settings) -> Result<LoginLimiter<Memory>> {
         clean_up_every: span(settings.cleanup_interval_s)?,
     };
     let limiter = Arc::new(Limiter::new(limits, work_time)?);
-    Ok(LoginLimiter::new(limiter, login, Memory::new(RECORDS_MAX)))
+    // The original knows no browsers.
+    let known_browsers = match settings.original {
+        true => Arc::clone(&limiter),
+        false => Arc::new(Limiter::new(limits, work_time)?),
+    };
+    let memory = Memory::new(RECORDS_MAX);
+    Ok(LoginLimiter::new(limiter, known_browsers, login, memory))
 }
 
 /// The key of an address. What is no address is its own key, as it is for the original.
@@ -228,7 +235,11 @@ fn span(seconds: f64) -> Result<Duration> {
         (0.0..=SECONDS_MAX).contains(&seconds),
         "{seconds} is not within 0 to {SECONDS_MAX} seconds"
     );
-    Ok(Duration::from_secs_f64(seconds))
+    // The virtual clock has milliseconds.
+    let millis = Duration::from_secs_f64(seconds)
+        .as_nanos()
+        .div_ceil(1_000_000);
+    Ok(Duration::from_millis(u64::try_from(millis)?))
 }
 
 /// Shares of the jitter by splitmix64: nobody has to guess them in a replay.

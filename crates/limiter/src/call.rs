@@ -1,13 +1,12 @@
 //! The limiter: constant time, few computations at once, bounded waiting.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use std::time::Duration;
-
-use crate::inside::Inside;
+use crate::inside::{InProgress, Inside};
 use crate::limits::{Limits, Unfit, WorkTime};
 use crate::metrics::Metrics;
 
@@ -16,7 +15,7 @@ use crate::metrics::Metrics;
 pub enum Status {
     /// The computation ran, whatever its result.
     Ran,
-    /// As many calls wait as may.
+    /// The queue is full.
     WaitLimitFull,
     /// It waited as long as a call may.
     ExceededMaxWait,
@@ -56,7 +55,7 @@ impl Status {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<T> {
     /// How it ended.
@@ -74,6 +73,14 @@ pub struct Times {
     pub entered: Instant,
     /// Its constant time was over.
     pub exited: Instant,
+}
+
+/// A call that was let in, and when.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    #[expect(dead_code, reason = "its drop gives the slot back")]
+    in_progress: InProgress,
+    pub(crate) entered: Instant,
 }
 
 /// The right to compute. Moved into the computation, so that one that outlives its call, as a
@@ -128,15 +135,54 @@ impl Limiter {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let Some(_in_progress) = self.inside.enter() else {
-            return self.answered_at_once(Status::TooManyCalls);
+        let Some(entry) = self.enter() else {
+            return self.answered_at_once();
         };
-        let entered = Instant::now();
-        let (status, value) = match self.compute(entered, work).await {
+        self.call_from(entry, jitter_share, || None, work, |_, _| ())
+            .await
+    }
+
+    /// Computes nothing, and returns when the constant time is over.
+    pub async fn wait_only<T>(&self, jitter_share: f64) -> Call<T> {
+        let Some(entry) = self.enter() else {
+            return self.answered_at_once();
+        };
+        self.refuse(entry, Status::WaitLimitFull, jitter_share)
+            .await
+    }
+
+    /// Where a call begins: its constant time counts from here. `None` if too many are in progress.
+    pub(crate) fn enter(&self) -> Option<Entry> {
+        Some(Entry {
+            in_progress: self.inside.enter()?,
+            entered: Instant::now(),
+        })
+    }
+
+    /// Like [`Self::call`]. `refusal` is asked when the computation may run, and may still refuse
+    /// it; `ended` gets the result before the call sleeps, and the time that the call will have
+    /// taken.
+    pub(crate) async fn call_from<T, E, F>(
+        &self,
+        entry: Entry,
+        jitter_share: f64,
+        refusal: impl FnOnce() -> Option<Status>,
+        work: impl FnOnce(Permit) -> F,
+        ended: impl FnOnce(&Result<T, E>, Duration),
+    ) -> Call<Result<T, E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let target = self.target(entry.entered, jitter_share);
+        let (status, value) = match self.compute(entry.entered, refusal, work).await {
             Ok(value) => (Status::Ran, Some(value)),
             Err(status) => (status, None),
         };
-        let times = self.exit(entered, jitter_share).await;
+        if let Some(value) = &value {
+            let exit = target.max(Instant::now());
+            ended(value, exit.saturating_duration_since(entry.entered));
+        }
+        let times = self.exit(entry.entered, target).await;
         let failed = value.as_ref().is_some_and(Result::is_err);
         self.metrics.computed(status, failed, times);
         Call {
@@ -146,17 +192,19 @@ impl Limiter {
         }
     }
 
-    /// Computes nothing, and returns when the constant time is over.
-    pub async fn wait_only<T>(&self, jitter_share: f64) -> Call<T> {
-        self.refuse(Status::WaitLimitFull, jitter_share).await
-    }
-
-    /// Takes as long as a call that computes.
-    pub(crate) async fn refuse<T>(&self, status: Status, jitter_share: f64) -> Call<T> {
-        let Some(_in_progress) = self.inside.enter() else {
-            return self.answered_at_once(Status::TooManyCalls);
+    /// Takes as long as a call that computes, without keeping others from computing.
+    pub(crate) async fn refuse<T>(
+        &self,
+        entry: Entry,
+        status: Status,
+        jitter_share: f64,
+    ) -> Call<T> {
+        let Some(_refusing) = self.inside.enter_refusal() else {
+            return self.answered_at_once();
         };
-        let times = self.exit(Instant::now(), jitter_share).await;
+        let entered = entry.entered;
+        drop(entry);
+        let times = self.exit(entered, self.target(entered, jitter_share)).await;
         self.metrics.computed(status, false, times);
         Call {
             status,
@@ -198,9 +246,20 @@ impl Limiter {
         &self.metrics
     }
 
+    /// The call of one that was not let in.
+    pub(crate) fn answered_at_once<T>(&self) -> Call<T> {
+        self.metrics.answered_at_once(Status::TooManyCalls);
+        Call {
+            status: Status::TooManyCalls,
+            value: None,
+            times: None,
+        }
+    }
+
     async fn compute<T, F>(
         &self,
         entered: Instant,
+        refusal: impl FnOnce() -> Option<Status>,
         work: impl FnOnce(Permit) -> F,
     ) -> Result<T, Status>
     where
@@ -213,6 +272,9 @@ impl Limiter {
             return Err(Status::ExceededMaxWait);
         };
         drop(waiting);
+        if let Some(status) = refusal() {
+            return Err(status);
+        }
         let began = Instant::now();
         let value = work(Permit { _running: running }).await;
         let (waited, worked) = (began.saturating_duration_since(entered), began.elapsed());
@@ -221,21 +283,19 @@ impl Limiter {
         Ok(value)
     }
 
-    async fn exit(&self, entered: Instant, jitter_share: f64) -> Times {
+    fn target(&self, entered: Instant, jitter_share: f64) -> Instant {
         let target = entered.checked_add(self.limits.call_time(jitter_share));
-        sleep_until(target.unwrap_or(entered)).await;
+        target.unwrap_or(entered)
+    }
+
+    async fn exit(&self, entered: Instant, target: Instant) -> Times {
+        if Instant::now() > target {
+            self.metrics.overran();
+        }
+        sleep_until(target).await;
         Times {
             entered,
             exited: Instant::now(),
-        }
-    }
-
-    fn answered_at_once<T>(&self, status: Status) -> Call<T> {
-        self.metrics.answered_at_once(status);
-        Call {
-            status,
-            value: None,
-            times: None,
         }
     }
 }

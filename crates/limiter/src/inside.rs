@@ -24,6 +24,7 @@ pub(crate) struct Inside {
 #[derive(Debug)]
 struct Counts {
     calls: usize,
+    refusals: usize,
     waiting: usize,
     /// `None` before it is known.
     work_time: Option<Duration>,
@@ -33,7 +34,11 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct InProgress(Arc<Inside>);
 
-/// A place in the queue, until this is dropped.
+/// A refusal that sleeps, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Refusing(Arc<Inside>);
+
+/// A slot of the queue, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<Inside>);
 
@@ -48,6 +53,7 @@ impl Inside {
             measured,
             counts: Mutex::new(Counts {
                 calls: 0,
+                refusals: 0,
                 waiting: 0,
                 work_time: measured,
             }),
@@ -64,7 +70,18 @@ impl Inside {
         Some(InProgress(Arc::clone(self)))
     }
 
-    /// A place in the queue; `None` if it is full.
+    /// Lets a refusal in; `None` if too many sleep. They are counted apart, so that a banned
+    /// address does not keep others from computing.
+    pub(crate) fn enter_refusal(self: &Arc<Self>) -> Option<Refusing> {
+        let mut counts = self.counts();
+        if counts.refusals >= self.limits.calls_max {
+            return None;
+        }
+        counts.refusals = counts.refusals.saturating_add(1);
+        Some(Refusing(Arc::clone(self)))
+    }
+
+    /// A slot of the queue; `None` if it is full.
     pub(crate) fn queue(self: &Arc<Self>) -> Option<Waiting> {
         let mut counts = self.counts();
         let bound = counts
@@ -97,10 +114,10 @@ impl Inside {
         self.counts().work_time
     }
 
-    /// Calls in progress, and calls that wait.
+    /// Calls in progress, refusals among them, and calls that wait.
     pub(crate) fn counts_now(&self) -> (usize, usize) {
         let counts = self.counts();
-        (counts.calls, counts.waiting)
+        (counts.calls.saturating_add(counts.refusals), counts.waiting)
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -112,6 +129,13 @@ impl Drop for InProgress {
     fn drop(&mut self) {
         let mut counts = self.0.counts();
         counts.calls = counts.calls.saturating_sub(1);
+    }
+}
+
+impl Drop for Refusing {
+    fn drop(&mut self) {
+        let mut counts = self.0.counts();
+        counts.refusals = counts.refusals.saturating_sub(1);
     }
 }
 

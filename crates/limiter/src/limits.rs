@@ -16,7 +16,7 @@ pub struct Limits {
     pub concurrency: usize,
     /// How long a call waits until its computation may run.
     pub wait_max: Duration,
-    /// Calls in progress, those that only sleep among them. A call above it is refused at once,
+    /// Calls in progress, and as many refusals that sleep. A call above it is answered at once,
     /// since sleeping calls take memory.
     pub calls_max: usize,
 }
@@ -84,8 +84,8 @@ impl Limits {
         Ok(())
     }
 
-    /// How many calls may wait: as many as get their turn within the longest wait, less one for
-    /// computations that take a little longer, and at least one.
+    /// How many calls may wait: the number that can be computed within the longest wait, less one
+    /// for computations that take a little longer, and at least one.
     ///
     /// max(1, floor(concurrency × `wait_max` / `work_time`) − 1), in which a computation without
     /// any time counts as a fifth of [`Self::run_time`].

@@ -11,11 +11,10 @@ pub mod state;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use self::record::{Growth, Record, Timestamp};
+use self::record::{Rules, Timestamp};
 use self::state::{Key, State};
 use crate::call::{Call, Limiter, Permit, Status};
+use crate::metrics::Metrics;
 
 /// The settings of a [`LoginLimiter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +23,8 @@ pub struct LoginLimits {
     pub attempts_per_minute: u32,
     /// How long a first ban lasts.
     pub ban: Duration,
-    /// How bans of those who come back grow.
-    pub growth: Growth,
+    /// Ours or the original's.
+    pub rules: Rules,
     /// Failures of a user within a minute. One more locks the user.
     pub failures_per_minute: u32,
     /// How long a lock lasts.
@@ -39,8 +38,8 @@ impl Default for LoginLimits {
         Self {
             attempts_per_minute: 6,
             ban: Duration::from_secs(30 * 60),
-            growth: Growth::Doubles {
-                longest: Duration::from_secs(24 * 3600),
+            rules: Rules::Ours {
+                longest_ban: Duration::from_secs(24 * 3600),
             },
             failures_per_minute: 6,
             lock: Duration::from_secs(10 * 60),
@@ -95,6 +94,7 @@ pub struct Began {
 #[derive(Debug)]
 pub struct LoginLimiter<S> {
     limiter: Arc<Limiter>,
+    known_browsers: Arc<Limiter>,
     limits: LoginLimits,
     book: Mutex<Book<S>>,
 }
@@ -105,17 +105,21 @@ struct Book<S> {
     next_clean_up: Timestamp,
 }
 
-/// What is decided before the computation.
-enum Before {
-    Compute,
-    Refused(Status, Option<Began>),
-}
+/// A refusal, and what began with it.
+type Refused = (Status, Option<Began>);
 
 impl<S: State> LoginLimiter<S> {
-    /// A login limiter over `limiter`, which others may use as well.
-    pub fn new(limiter: Arc<Limiter>, limits: LoginLimits, state: S) -> Self {
+    /// A login limiter over `limiter`. Attempts of known browsers use the other one, so that a
+    /// flood of others takes none of their slots.
+    pub fn new(
+        limiter: Arc<Limiter>,
+        known_browsers: Arc<Limiter>,
+        limits: LoginLimits,
+        state: S,
+    ) -> Self {
         Self {
             limiter,
+            known_browsers,
             limits,
             book: Mutex::new(Book {
                 state,
@@ -125,7 +129,8 @@ impl<S: State> LoginLimiter<S> {
     }
 
     /// Tries to log in at `now`. `work` gives something for a right password and `None` for a wrong
-    /// one; that it fails counts as wrong.
+    /// one; an error of it counts as wrong. Blocks while the state is read or written, which is
+    /// part of the call's constant time.
     ///
     /// # Errors
     /// When the state can't be read or written: nobody is let in then.
@@ -140,10 +145,18 @@ impl<S: State> LoginLimiter<S> {
     where
         F: Future<Output = Result<Option<T>, E>>,
     {
-        let entered = Instant::now();
-        if let Before::Refused(status, began) = self.before(now, who)? {
+        let limiter = match who.device {
+            Some(_) => &self.known_browsers,
+            None => &self.limiter,
+        };
+        let Some(entry) = limiter.enter() else {
+            let call = limiter.answered_at_once();
+            return Ok(Login { call, began: None });
+        };
+        let entered = entry.entered;
+        if let Some((status, began)) = self.before(now, who)? {
             let call = match refusals {
-                Refusals::TakeTime => self.limiter.refuse(status, jitter_share).await,
+                Refusals::TakeTime => limiter.refuse(entry, status, jitter_share).await,
                 Refusals::AtOnce => Call {
                     status,
                     value: None,
@@ -152,30 +165,36 @@ impl<S: State> LoginLimiter<S> {
             };
             return Ok(Login { call, began });
         }
-        let call = self.limiter.call(jitter_share, work).await;
-        let began = match &call.value {
-            None => None,
-            Some(Ok(Some(_right))) => {
-                let right = |counts: &mut crate::metrics::LoginCounts| {
-                    counts.verify_successes = counts.verify_successes.saturating_add(1);
-                };
-                self.limiter.metrics().login(right);
-                None
+        // Failures of others may have locked the user while this call waited.
+        let mut asked = Ok(());
+        let refusal = || match self.locked_meanwhile(now.plus(entered.elapsed()), who) {
+            Ok(refusal) => refusal,
+            Err(error) => {
+                asked = Err(error);
+                Some(Status::LockedUser)
             }
-            Some(Ok(None) | Err(_)) => self.failed(now.plus(entered.elapsed()), who)?,
         };
+        let mut recorded = Ok(None);
+        let ended = |result: &Result<Option<T>, E>, takes| {
+            let is_right = matches!(result, Ok(Some(_)));
+            self.metrics().login(|counts| counts.verified(is_right));
+            if !is_right && self.limits.rules != Rules::Original {
+                recorded = self.failed(now.plus(takes), who);
+            }
+        };
+        let call = limiter
+            .call_from(entry, jitter_share, refusal, work, ended)
+            .await;
+        asked?;
+        let is_wrong = matches!(call.value, Some(Ok(None) | Err(_)));
+        if is_wrong && self.limits.rules == Rules::Original {
+            recorded = self.failed(now.plus(entered.elapsed()), who);
+        }
+        let began = recorded?;
         Ok(Login { call, began })
     }
 
-    /// Lifts a ban or lock, and forgets what led to it.
-    ///
-    /// # Errors
-    /// When the state can't be written.
-    pub fn lift(&self, key: Key) -> Result<(), S::Error> {
-        self.with(|book| book.state.put(key, Record::default()))
-    }
-
-    /// Notices bans and locks that have ended, and drops records of which nothing may come.
+    /// Notices bans and locks that have ended, and drops records that have no further use.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -183,16 +202,22 @@ impl<S: State> LoginLimiter<S> {
         self.with(|book| self.clean(book, now))
     }
 
-    /// The state, for reading. The limiter waits meanwhile.
-    pub fn with_state<R>(&self, read: impl FnOnce(&mut S) -> R) -> R {
-        self.with(|book| read(&mut book.state))
+    /// The state. Attempts wait until this returns.
+    pub fn with_state<R>(&self, use_it: impl FnOnce(&mut S) -> R) -> R {
+        self.with(|book| use_it(&mut book.state))
+    }
+
+    /// Counts of all logins, and of the calls of all but known browsers.
+    pub fn metrics(&self) -> &Metrics {
+        self.limiter.metrics()
     }
 
     fn with<R>(&self, what: impl FnOnce(&mut Book<S>) -> R) -> R {
         what(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn before(&self, now: Timestamp, who: Who<'_>) -> Result<Before, S::Error> {
+    /// What refuses an attempt before its computation.
+    fn before(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Refused>, S::Error> {
         self.with(|book| {
             // A clock that was set back must not put the next clean-up off for long.
             let latest = now.plus(self.limits.clean_up_every);
@@ -202,18 +227,33 @@ impl<S: State> LoginLimiter<S> {
             }
             if let Some(address) = who.address {
                 let refused = self.count_address(&mut book.state, now, address)?;
-                if let Some((status, began)) = refused {
-                    return Ok(Before::Refused(status, began));
+                if refused.is_some() {
+                    return Ok(refused);
                 }
             }
-            if let Some(key) = user_key(who) {
-                let record = book.state.get(&key)?;
-                if record.is_held(now, self.limits.lock) {
-                    return Ok(Before::Refused(Status::LockedUser, None));
-                }
-            }
-            Ok(Before::Compute)
+            let locked = self.locked(&mut book.state, now, who)?;
+            Ok(locked.map(|status| (status, None)))
         })
+    }
+
+    fn locked_meanwhile(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Status>, S::Error> {
+        match self.limits.rules {
+            Rules::Original => Ok(None),
+            Rules::Ours { .. } => self.with(|book| self.locked(&mut book.state, now, who)),
+        }
+    }
+
+    fn locked(
+        &self,
+        state: &mut S,
+        now: Timestamp,
+        who: Who<'_>,
+    ) -> Result<Option<Status>, S::Error> {
+        let Some(key) = user_key(who) else {
+            return Ok(None);
+        };
+        let is_held = state.get(&key)?.is_held(now, self.limits.lock);
+        Ok(is_held.then_some(Status::LockedUser))
     }
 
     fn count_address(
@@ -221,7 +261,7 @@ impl<S: State> LoginLimiter<S> {
         state: &mut S,
         now: Timestamp,
         address: &str,
-    ) -> Result<Option<(Status, Option<Began>)>, S::Error> {
+    ) -> Result<Option<Refused>, S::Error> {
         let key = Key::Address(address.to_owned());
         let mut record = state.get(&key)?;
         if record.is_held(now, self.longest_ban()) {
@@ -229,10 +269,10 @@ impl<S: State> LoginLimiter<S> {
         }
         let is_one_too_many = record.count(now, self.limits.attempts_per_minute);
         let began = is_one_too_many.then(|| {
-            self.limiter.metrics().login(|counts| {
+            self.metrics().login(|counts| {
                 counts.banned_ips = counts.banned_ips.saturating_add(1);
             });
-            let until = record.ban(now, self.limits.ban, self.limits.growth);
+            let until = record.ban(now, self.limits.ban, self.limits.rules);
             let key = key.clone();
             (Status::RateLimited, Some(Began { key, until }))
         });
@@ -241,8 +281,6 @@ impl<S: State> LoginLimiter<S> {
     }
 
     fn failed(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Began>, S::Error> {
-        let metrics = self.limiter.metrics();
-        metrics.login(|counts| counts.verify_failures = counts.verify_failures.saturating_add(1));
         let Some(key) = user_key(who) else {
             return Ok(None);
         };
@@ -250,7 +288,7 @@ impl<S: State> LoginLimiter<S> {
             let mut record = book.state.get(&key)?;
             let is_one_too_many = record.count(now, self.limits.failures_per_minute);
             let until = is_one_too_many.then(|| {
-                metrics.login(|counts| {
+                self.metrics().login(|counts| {
                     counts.locked_users = counts.locked_users.saturating_add(1);
                 });
                 record.hold(now, self.limits.lock)
@@ -271,9 +309,9 @@ impl<S: State> LoginLimiter<S> {
                 *ended = ended.saturating_add(1);
             }
             record.calm_down(now);
-            record.is_needed(now)
+            record.purge(now)
         })?;
-        self.limiter.metrics().login(|counts| {
+        self.metrics().login(|counts| {
             counts.unbanned_ips = counts.unbanned_ips.saturating_add(unbanned);
             counts.unlocked_users = counts.unlocked_users.saturating_add(unlocked);
         });
@@ -281,9 +319,9 @@ impl<S: State> LoginLimiter<S> {
     }
 
     fn longest_ban(&self) -> Duration {
-        match self.limits.growth {
-            Growth::Fixed => self.limits.ban,
-            Growth::Doubles { longest } => longest.max(self.limits.ban),
+        match self.limits.rules {
+            Rules::Original => self.limits.ban,
+            Rules::Ours { longest_ban } => longest_ban.max(self.limits.ban),
         }
     }
 }

@@ -38,11 +38,22 @@ pub struct LoginCounts {
     pub unlocked_users: u64,
 }
 
+impl LoginCounts {
+    pub(crate) fn verified(&mut self, is_right: bool) {
+        let count = match is_right {
+            true => &mut self.verify_successes,
+            false => &mut self.verify_failures,
+        };
+        *count = count.saturating_add(1);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     /// In the order of [`Status::ALL`].
     ended: [u64; Status::ALL.len()],
     errors: u64,
+    overruns: u64,
     whole: Summary,
     waited: Histogram,
     worked: Histogram,
@@ -110,9 +121,21 @@ impl Counts {
             }
         }
         failed(page, failures, ERROR, self.errors);
-        let name = "limiter_compute_successes";
-        head(page, name, "counter", "Calls whose computation ran.");
-        line(page, name, successes);
+        for (name, count, help) in [
+            (
+                "limiter_compute_successes",
+                successes,
+                "Calls whose computation ran.",
+            ),
+            (
+                "limiter_overruns_total",
+                self.overruns,
+                "Calls that took longer than the constant time.",
+            ),
+        ] {
+            head(page, name, "counter", help);
+            line(page, name, count);
+        }
     }
 }
 
@@ -156,6 +179,12 @@ impl Metrics {
         }
         let whole = times.exited.saturating_duration_since(times.entered);
         counts.whole.observe(whole);
+    }
+
+    /// A call whose computation took longer than the constant time.
+    pub(crate) fn overran(&self) {
+        let mut counts = self.counts();
+        counts.overruns = counts.overruns.saturating_add(1);
     }
 
     pub(crate) fn answered_at_once(&self, status: Status) {

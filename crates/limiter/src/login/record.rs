@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(pub Duration);
 
-/// What is counted is counted within this.
+/// Attempts and failures count for this long.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
 /// A record of which nothing newer is known is dropped by a clean-up.
@@ -16,15 +16,17 @@ pub const PURGE_AGE: Duration = Duration::from_secs(3600);
 /// For each of these without a ban, an address counts as having been banned once less.
 const QUIET: Duration = Duration::from_secs(24 * 3600);
 
-/// How bans of an address that comes back grow.
+/// Where our rules differ from the original's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Growth {
-    /// Not at all.
-    Fixed,
-    /// Each lasts twice as long as the one before, up to this.
-    Doubles {
-        /// The longest.
-        longest: Duration,
+pub enum Rules {
+    /// All bans are equally long, and a failure counts from the end of its call, so that calls at
+    /// the same time don't see each other's.
+    Original,
+    /// Each ban of an address lasts twice as long as the one before, and a failure counts as soon
+    /// as it is known.
+    Ours {
+        /// The longest ban.
+        longest_ban: Duration,
     },
 }
 
@@ -55,11 +57,12 @@ impl Timestamp {
 }
 
 impl Record {
-    /// Whether a ban or lock is in force. One whose end is further away than the longest there is
-    /// was made by a clock that was wrong.
+    /// Whether a ban or lock is in force. One whose end is much further away than the longest there
+    /// is was made by a clock that was wrong; a little, by a call that ends after this one began.
     pub(crate) fn is_held(&self, now: Timestamp, longest: Duration) -> bool {
+        let latest = now.plus(longest).plus(WINDOW);
         self.held_until
-            .is_some_and(|until| until > now && until.since(now) <= longest)
+            .is_some_and(|until| until > now && until <= latest)
     }
 
     /// Records a time, and gives whether more than `max` lie within the window now. No more of
@@ -82,15 +85,15 @@ impl Record {
     }
 
     /// Bans, for longer the more often this happened lately.
-    pub(crate) fn ban(&mut self, now: Timestamp, base: Duration, growth: Growth) -> Timestamp {
-        let time = match growth {
-            Growth::Fixed => base,
-            Growth::Doubles { longest } => {
+    pub(crate) fn ban(&mut self, now: Timestamp, base: Duration, rules: Rules) -> Timestamp {
+        let time = match rules {
+            Rules::Original => base,
+            Rules::Ours { longest_ban } => {
                 self.calm_down(now);
                 let doublings = self.bans;
                 self.bans = self.bans.saturating_add(1);
                 let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-                base.saturating_mul(factor).min(longest.max(base))
+                base.saturating_mul(factor).min(longest_ban.max(base))
             }
         };
         self.quiet_since = now.plus(time);
@@ -99,6 +102,9 @@ impl Record {
 
     /// Takes off a ban for each quiet day.
     pub(crate) fn calm_down(&mut self, now: Timestamp) {
+        if self.bans == 0 {
+            return;
+        }
         let days = now
             .since(self.quiet_since)
             .as_secs()
@@ -119,10 +125,15 @@ impl Record {
         ended
     }
 
-    /// Whether anything may still come of it.
-    pub(crate) fn is_needed(&self, now: Timestamp) -> bool {
-        let is_recent = |time: &Timestamp| now.since(*time) <= PURGE_AGE;
-        self.held_until.is_some() || self.bans > 0 || self.times.iter().any(is_recent)
+    /// Drops times that are older than [`PURGE_AGE`] or of a clock that was ahead, and gives whether
+    /// anything is left.
+    pub(crate) fn purge(&mut self, now: Timestamp) -> bool {
+        self.times
+            .retain(|time| now.since(*time) <= PURGE_AGE && time.since(now) < WINDOW);
+        // The same for the clock from which quiet days are counted.
+        let latest = self.held_until.unwrap_or(now);
+        self.quiet_since = self.quiet_since.min(latest.max(now));
+        self.held_until.is_some() || self.bans > 0 || !self.times.is_empty()
     }
 }
 
@@ -164,7 +175,7 @@ mod tests {
     #[test]
     fn a_ban_ends_at_its_end_without_a_clean_up() {
         let mut record = Record::default();
-        let until = record.ban(at(0.0), MINUTE * 30, Growth::Fixed);
+        let until = record.ban(at(0.0), MINUTE * 30, Rules::Original);
         assert_eq!(until, at(1800.0));
         let longest = MINUTE * 30;
         for (second, expect) in [
@@ -186,18 +197,18 @@ mod tests {
 
     #[test]
     fn bans_double_for_those_who_come_back_and_fade() {
-        let growth = Growth::Doubles { longest: DAY };
+        let rules = Rules::Ours { longest_ban: DAY };
         let mut record = Record::default();
         let mut now = at(0.0);
         let mut minutes = Vec::new();
         for _ in 0..8 {
-            let until = record.ban(now, MINUTE * 30, growth);
+            let until = record.ban(now, MINUTE * 30, rules);
             minutes.push(until.since(now).as_secs() / 60);
             now = until;
         }
         assert_eq!(minutes, [30, 60, 120, 240, 480, 960, 1440, 1440]);
         for _ in 0..100 {
-            now = record.ban(now, MINUTE * 30, growth);
+            now = record.ban(now, MINUTE * 30, rules);
         }
         record.bans = 2;
         record.calm_down(now.plus(DAY - MINUTE));
@@ -213,12 +224,43 @@ mod tests {
 
     #[test]
     fn an_hour_old_record_is_purged_unless_it_holds() {
-        let mut record = Record::default();
-        record.count(at(0.0), 6);
-        assert!(record.is_needed(at(3600.0)), "exactly an hour");
-        assert!(!record.is_needed(at(3600.001)));
+        let mut record = Record {
+            times: [at(0.0), at(1.0)].into(),
+            ..Record::default()
+        };
+        assert!(record.purge(at(3600.0)), "exactly an hour");
+        assert_eq!(record.times.len(), 2);
+        assert!(record.purge(at(3600.001)));
+        assert_eq!(record.times.len(), 1);
         record.hold(at(0.0), MINUTE * 90);
-        assert!(record.is_needed(at(3601.0)));
+        assert!(record.purge(at(3602.0)));
+        record.held_until = None;
+        assert!(!record.purge(at(3602.0)));
+    }
+
+    /// A clock that was ahead leaves nothing that counts for ever.
+    #[test]
+    fn what_a_wrong_clock_wrote_ends() {
+        let mut record = Record::default();
+        let year = DAY * 365;
+        let rules = Rules::Ours { longest_ban: DAY };
+        record.count(at(0.0).plus(year), 6);
+        record.ban(at(0.0).plus(year), MINUTE * 30, rules);
+        assert!(!record.is_held(at(0.0), DAY));
+        assert!(record.release(at(0.0), DAY));
+        assert!(record.purge(at(0.0)), "it was banned");
+        assert!(record.times.is_empty());
+        record.calm_down(at(0.0).plus(DAY));
+        assert!(!record.purge(at(0.0).plus(DAY)));
+    }
+
+    /// A call that ended later, and locked, does so for one that was made a little before.
+    #[test]
+    fn a_lock_holds_for_a_call_of_the_moment_before() {
+        let mut record = Record::default();
+        record.hold(at(2.0), MINUTE * 10);
+        assert!(record.is_held(at(1.0), MINUTE * 10));
+        assert!(!record.release(at(1.0), MINUTE * 10));
     }
 
     proptest! {

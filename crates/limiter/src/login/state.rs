@@ -39,7 +39,7 @@ pub trait State {
     /// When it can't be written.
     fn put(&mut self, key: Key, record: Record) -> Result<(), Self::Error>;
 
-    /// Replaces or drops each record by what `keep` makes of it and says.
+    /// Has `keep` change each record, and drops those for which it gives `false`.
     ///
     /// # Errors
     /// When they can't be read or written.
@@ -54,8 +54,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// At most so many records, at least 1. When there is no room for another, the half goes that
-    /// ends first: records without a ban or lock, then those whose ban or lock ends soonest.
+    /// At most `records_max` records, at least 1. When another one comes, half of them are dropped:
+    /// records without a ban or lock first, then those whose ban or lock ends soonest.
     pub fn new(records_max: usize) -> Self {
         Self {
             records: HashMap::new(),

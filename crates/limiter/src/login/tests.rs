@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 
+use super::record::Record;
 use super::state::Memory;
 use super::*;
 use crate::limits::{Limits, WorkTime};
@@ -26,8 +27,9 @@ impl World {
     fn new(limits: LoginLimits) -> Self {
         let work_time = WorkTime::Measured(Duration::from_millis(1));
         let limiter = Arc::new(Limiter::new(FAST, work_time).unwrap());
+        let known = Arc::new(Limiter::new(FAST, work_time).unwrap());
         Self {
-            limiter: LoginLimiter::new(limiter, limits, Memory::new(1000)),
+            limiter: LoginLimiter::new(limiter, known, limits, Memory::new(1000)),
             began: Instant::now(),
         }
     }
@@ -97,7 +99,7 @@ async fn one_attempt_too_many_bans_the_address() {
     }
     assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
     assert_eq!(world.status(from("b"), true).await, "ran");
-    let counts = world.limiter.limiter.metrics().login_counts();
+    let counts = world.limiter.metrics().login_counts();
     assert_eq!((counts.verify_successes, counts.banned_ips), (3, 1));
 }
 
@@ -116,7 +118,7 @@ async fn one_failure_too_many_locks_the_user() {
         found.push(world.status(who, false).await);
     }
     assert_eq!(found, ["ran", "ran", "ran", "locked-user", "locked-user"]);
-    let counts = world.limiter.limiter.metrics().login_counts();
+    let counts = world.limiter.metrics().login_counts();
     assert_eq!((counts.verify_failures, counts.locked_users), (3, 1));
     // The attempts counted for their addresses.
     let attempts = world
@@ -140,7 +142,7 @@ async fn a_ban_ends_and_the_window_is_still_full() {
     advance(ms(250)).await;
     found.push(world.status(from("a"), true).await);
     assert_eq!(found, ["ran", "rate-limited", "banned-ip", "rate-limited"]);
-    let counts = world.limiter.limiter.metrics().login_counts();
+    let counts = world.limiter.metrics().login_counts();
     assert_eq!((counts.banned_ips, counts.unbanned_ips), (2, 1));
 }
 
@@ -159,7 +161,7 @@ async fn a_lock_ends() {
     advance(ms(250)).await;
     found.push(world.status(of("user"), true).await);
     assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
-    let counts = world.limiter.limiter.metrics().login_counts();
+    let counts = world.limiter.metrics().login_counts();
     assert_eq!((counts.locked_users, counts.unlocked_users), (1, 1));
 }
 
@@ -212,7 +214,7 @@ async fn a_computation_that_fails_is_a_failure() {
             .attempt(world.now(), 0.0, of("user"), Refusals::TakeTime, work);
         assert_eq!(attempt.await.unwrap().call.status.as_str(), expect);
     }
-    assert_eq!(world.limiter.limiter.metrics().errors(), 2);
+    assert_eq!(world.limiter.metrics().errors(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,26 +269,13 @@ async fn refusals_take_as_long_as_computations_unless_they_are_dropped() {
         (Status::BannedIp, None)
     );
     assert_eq!(Instant::now(), before);
-    let metrics = world.limiter.limiter.metrics();
+    let metrics = world.limiter.metrics();
     let counted = [Status::RateLimited, Status::BannedIp].map(|status| metrics.ended(status));
     assert_eq!(
         counted,
         [1, 1],
         "by their reason, and not the one that was dropped"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ban_is_lifted_by_hand() {
-    let world = World::new(LoginLimits {
-        attempts_per_minute: 1,
-        ..limits()
-    });
-    for _ in 0..3 {
-        world.status(from("a"), true).await;
-    }
-    world.limiter.lift(Key::Address("a".to_owned())).unwrap();
-    assert_eq!(world.status(from("a"), true).await, "ran");
 }
 
 #[tokio::test(start_paused = true)]
@@ -325,10 +314,158 @@ async fn a_state_that_fails_lets_nobody_in() {
     }
     let work_time = WorkTime::Measured(ms(1));
     let limiter = Arc::new(Limiter::new(FAST, work_time).unwrap());
-    let limiter = LoginLimiter::new(limiter, limits(), Broken);
+    let limiter = LoginLimiter::new(limiter.clone(), limiter, limits(), Broken);
     for who in [from("a"), of("user")] {
         let work = |_permit| async { Ok::<_, Infallible>(Some(())) };
         let attempt = limiter.attempt(Timestamp::default(), 0.0, who, Refusals::TakeTime, work);
         assert_eq!(attempt.await, Err("broken"));
+    }
+}
+
+/// Guesses at the same time from many addresses, and by callers who hang up, get no further than
+/// guesses one after the other.
+#[tokio::test(start_paused = true)]
+async fn guesses_at_once_lock_like_guesses_in_turn() {
+    let ran = |rules| async move {
+        let world = Arc::new(World::new(LoginLimits {
+            failures_per_minute: 2,
+            rules,
+            ..limits()
+        }));
+        let mut calls = Vec::new();
+        for number in 0..9 {
+            let world = Arc::clone(&world);
+            let call = tokio::spawn(async move {
+                let address = number.to_string();
+                let who = Who {
+                    user: Some("user"),
+                    ..from(&address)
+                };
+                world.status(who, false).await
+            });
+            tokio::task::yield_now().await;
+            if number == 0 {
+                call.abort();
+            }
+            calls.push(call);
+        }
+        let mut ran = 0;
+        for call in calls {
+            ran += usize::from(matches!(call.await, Ok("ran")));
+        }
+        (ran, world.limiter.metrics().login_counts().locked_users)
+    };
+    let longest_ban = Duration::from_secs(3600);
+    let ours = ran(Rules::Ours { longest_ban }).await;
+    assert_eq!(ours, (2, 1), "and the one who hung up");
+    let (originals, _) = ran(Rules::Original).await;
+    assert_eq!(originals, 8);
+}
+
+/// A login limiter with room for few calls, whose addresses may try once a minute.
+fn small_world() -> Arc<World> {
+    let few = Limits {
+        calls_max: 5,
+        ..FAST
+    };
+    let work_time = WorkTime::Measured(ms(1));
+    let [limiter, known] = [(); 2].map(|()| Arc::new(Limiter::new(few, work_time).unwrap()));
+    let limits = LoginLimits {
+        attempts_per_minute: 1,
+        ..limits()
+    };
+    Arc::new(World {
+        limiter: LoginLimiter::new(limiter, known, limits, Memory::new(1000)),
+        began: Instant::now(),
+    })
+}
+
+/// Attempts at the same time, all of which have begun when this returns.
+async fn at_once(
+    world: &Arc<World>,
+    addresses: &[&'static str],
+) -> Vec<tokio::task::JoinHandle<&'static str>> {
+    let mut calls = Vec::new();
+    for &address in addresses {
+        let world = Arc::clone(world);
+        calls.push(tokio::spawn(async move {
+            world.status(from(address), true).await
+        }));
+        tokio::task::yield_now().await;
+    }
+    calls
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_banned_address_keeps_nobody_from_logging_in() {
+    let world = small_world();
+    let calls = at_once(&world, &["a"; 12]).await;
+    assert_eq!(world.status(from("b"), true).await, "ran");
+    let mut found = Vec::new();
+    for call in calls {
+        found.push(call.await.unwrap());
+    }
+    assert_eq!(found[..3], ["ran", "rate-limited", "banned-ip"]);
+    assert_eq!(found[11], "too-many-calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_strangers_keeps_no_known_browser_out() {
+    let world = small_world();
+    let calls = at_once(&world, &["1", "2", "3", "4", "5", "6"]).await;
+    let known = Who {
+        user: Some("user"),
+        device: Some("d1"),
+        ..from("7")
+    };
+    assert_eq!(world.status(known, true).await, "ran");
+    let mut refused = 0;
+    for call in calls {
+        refused += usize::from(call.await.unwrap() == "too-many-calls");
+    }
+    assert_eq!(refused, 1);
+}
+
+/// What the state takes is part of the constant time: a wrong password is written, a right one is
+/// not.
+#[tokio::test]
+async fn the_state_is_used_within_the_constant_time() {
+    struct Watched(Memory, Vec<Instant>);
+    impl State for Watched {
+        type Error = Infallible;
+        fn get(&mut self, key: &Key) -> Result<Record, Infallible> {
+            self.1.push(Instant::now());
+            self.0.get(key)
+        }
+        fn put(&mut self, key: Key, record: Record) -> Result<(), Infallible> {
+            let put = self.0.put(key, record);
+            self.1.push(Instant::now());
+            put
+        }
+        fn retain(
+            &mut self,
+            keep: impl FnMut(&Key, &mut Record) -> bool,
+        ) -> Result<(), Infallible> {
+            self.0.retain(keep)
+        }
+    }
+    let limiter = Arc::new(Limiter::new(FAST, WorkTime::Measured(ms(1))).unwrap());
+    let state = Watched(Memory::new(10), Vec::new());
+    let limiter = LoginLimiter::new(limiter.clone(), limiter, limits(), state);
+    for (is_right, uses) in [(true, 4), (false, 6)] {
+        let who = Who {
+            user: Some("user"),
+            ..from("a")
+        };
+        let work = |_permit| async move { Ok::<_, Infallible>(is_right.then_some(())) };
+        let attempt = limiter.attempt(Timestamp::default(), 0.0, who, Refusals::TakeTime, work);
+        let times = attempt.await.unwrap().call.times.unwrap();
+        let used = limiter.with_state(|state| std::mem::take(&mut state.1));
+        assert_eq!(used.len(), uses, "{is_right}");
+        let within = |at: &Instant| (times.entered..times.exited).contains(at);
+        assert!(
+            used.iter().all(within),
+            "{is_right}: {used:?} and {times:?}"
+        );
     }
 }

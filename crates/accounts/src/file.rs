@@ -1,0 +1,266 @@
+//! The file: how it is made, opened and copied.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use limiter::login::record::Timestamp;
+use rand::CryptoRng;
+use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite_migration::{M, Migrations};
+
+use crate::error::AccountsError;
+use crate::holds::HOLDS_MAX;
+use crate::mac::Key;
+use crate::password::{Hashed, Password};
+
+static STEPS: LazyLock<Migrations<'static>> = LazyLock::new(|| {
+    let first = include_str!("../migrations/0001_accounts.sql");
+    Migrations::new(vec![M::up(first)])
+});
+
+/// "`FedA`" in ASCII, as the first step writes it.
+const APPLICATION_ID: i64 = 0x4665_6441;
+
+/// A command and the console may have the file open at once, each for milliseconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The file's owner alone reads it.
+const MODE: u32 = 0o600;
+
+/// Moderators' accounts, sessions, bans and locks.
+#[derive(Debug)]
+pub struct Accounts {
+    pub(crate) connection: Connection,
+    pub(crate) keys: Keys,
+    /// What a password is compared with when there is no account of a name.
+    pub(crate) nobody: Hashed,
+    /// Records of bans, locks and attempts.
+    pub(crate) holds: u32,
+    /// How many there may be.
+    pub(crate) holds_max: u32,
+}
+
+/// The keys of a file.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    pub(crate) hold: Key,
+    pub(crate) device: Key,
+    pub(crate) csrf: Key,
+}
+
+impl Accounts {
+    /// Opens the file, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// When it can't be made or read, or is another program's.
+    pub fn open(path: &Path, random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
+        // SQLite would make it with the rights of any other file. A file that is there is not opened
+        // here: closing it again would end the locks of this process on it.
+        match create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(source) => {
+                return Err(AccountsError::Open {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        }
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // One that reads first could not write after another process did.
+        connection.set_transaction_behavior(TransactionBehavior::Immediate);
+        let (application, tables) = {
+            let transaction = connection.transaction()?;
+            let tables = "SELECT count(*) FROM sqlite_schema";
+            (
+                number(&transaction, "PRAGMA application_id")?,
+                number(&transaction, tables)?,
+            )
+        };
+        if application != APPLICATION_ID && (application, tables) != (0, 0) {
+            return Err(AccountsError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        // What was written survives the process. After a power cut the last second may be missing,
+        // which spares each attempt of a flood a wait for the disk.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "secure_delete", true)?;
+        STEPS.to_latest(&mut connection)?;
+        let keys = Keys {
+            hold: key(&connection, "hold", random)?,
+            device: key(&connection, "device", random)?,
+            csrf: key(&connection, "csrf", random)?,
+        };
+        let mut accounts = Self {
+            nobody: Hashed::of_nobody(random)?,
+            connection,
+            keys,
+            holds: 0,
+            holds_max: HOLDS_MAX,
+        };
+        accounts.count_holds()?;
+        Ok(accounts)
+    }
+
+    /// Writes a copy that nobody is writing to, for a backup. The copy holds the keys.
+    ///
+    /// # Errors
+    /// When there is a file already, or it can't be written: nothing is left of it then.
+    pub fn copy_to(&self, path: &Path) -> Result<(), AccountsError> {
+        let text = path.to_str().ok_or_else(|| AccountsError::NotText {
+            path: path.to_owned(),
+        })?;
+        let open = |source| AccountsError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        create(path).map_err(open)?;
+        let copied = self.connection.execute("VACUUM INTO ?1", [text]);
+        let synced = copied.map_err(AccountsError::from).and_then(|_| {
+            File::open(path)
+                .and_then(|file| file.sync_all())
+                .map_err(open)
+        });
+        if synced.is_err() {
+            std::fs::remove_file(path).ok();
+        }
+        synced
+    }
+
+    /// Empties the log of the database, in which deleted secrets stay otherwise.
+    pub(crate) fn empty_log(&self) -> Result<(), AccountsError> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        // A reader in another process may hold it up, and the next one does it.
+        Ok(self.connection.query_row(sql, [], |_| Ok(()))?)
+    }
+
+    /// How long the slowest of some hashes takes, by this clock, for a limiter's settings. Hashes
+    /// the password that nobody has.
+    ///
+    /// # Errors
+    /// When a hash can't be computed.
+    pub fn hash_time(
+        &self,
+        rounds: u32,
+        now: impl Fn() -> Duration,
+    ) -> Result<Duration, AccountsError> {
+        let mut slowest = Duration::ZERO;
+        for _ in 0..rounds {
+            let before = now();
+            Password::new(String::new()).is(&self.nobody)?;
+            slowest = slowest.max(now().saturating_sub(before));
+        }
+        Ok(slowest)
+    }
+}
+
+/// Makes a file that only its owner reads.
+fn create(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(MODE).open(path)?;
+    Ok(())
+}
+
+/// The key of this name, which is made once.
+fn key(
+    connection: &Connection,
+    name: &str,
+    random: &mut impl CryptoRng,
+) -> Result<Key, AccountsError> {
+    let mut made = [0; 32];
+    random.fill_bytes(&mut made);
+    connection.execute(
+        "INSERT INTO keys (name, secret) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
+        params![name, made],
+    )?;
+    let sql = "SELECT secret FROM keys WHERE name = ?1";
+    Ok(Key::new(
+        connection.query_row(sql, [name], |row| row.get(0))?,
+    ))
+}
+
+fn number(connection: &Connection, sql: &str) -> Result<i64, rusqlite::Error> {
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+/// A time as the file has it.
+pub(crate) fn millis(at: Timestamp) -> i64 {
+    i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A time from the file.
+pub(crate) fn timestamp(millis: i64) -> Timestamp {
+    Timestamp(Duration::from_millis(
+        u64::try_from(millis).unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A generator that gives the same each time.
+    pub(crate) fn random() -> StdRng {
+        StdRng::seed_from_u64(1)
+    }
+
+    /// New accounts, and the folder that they are in.
+    pub(crate) fn accounts() -> (Accounts, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let accounts = Accounts::open(&folder.path().join("console.db"), &mut random()).unwrap();
+        (accounts, folder)
+    }
+
+    #[test]
+    fn every_step_applies_to_an_empty_file() {
+        STEPS.validate().unwrap();
+    }
+
+    #[test]
+    fn keys_are_made_once_and_the_owner_alone_reads_them() {
+        let (accounts, folder) = accounts();
+        let hash = accounts.keys.device.hash(&[b"a"]);
+        drop(accounts);
+        let path = folder.path().join("console.db");
+        let mut other = StdRng::seed_from_u64(2);
+        let again = Accounts::open(&path, &mut other).unwrap();
+        assert_eq!(again.keys.device.hash(&[b"a"]), hash);
+        assert_ne!(again.keys.hold.hash(&[b"a"]), hash);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let copy = folder.path().join("copy.db");
+        again.copy_to(&copy).unwrap();
+        assert!(again.copy_to(&copy).is_err(), "no file is replaced");
+        assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let copied = Accounts::open(&copy, &mut other).unwrap();
+        assert_eq!(copied.keys.device.hash(&[b"a"]), hash);
+    }
+
+    #[test]
+    fn another_programs_database_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("census.db");
+        let foreign = Connection::open(&path).unwrap();
+        foreign
+            .execute_batch("CREATE TABLE hosts (name TEXT)")
+            .unwrap();
+        drop(foreign);
+        let before = std::fs::read(&path).unwrap();
+        let opened = Accounts::open(&path, &mut random());
+        assert!(matches!(opened, Err(AccountsError::Foreign { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}

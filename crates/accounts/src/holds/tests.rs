@@ -1,0 +1,211 @@
+use std::time::Duration;
+
+use limiter::login::state::Memory;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::file::tests::{accounts, random};
+use crate::password::Password;
+
+const NOW: Timestamp = Timestamp(Duration::from_secs(1_800_000_000));
+
+fn after(seconds: u64) -> Timestamp {
+    NOW.plus(Duration::from_secs(seconds))
+}
+
+fn address(number: u32) -> Key {
+    Key::Address(format!("192.0.2.{number}"))
+}
+
+fn held(until: Timestamp) -> Record {
+    Record {
+        times: [NOW, after(1)].into(),
+        held_until: Some(until),
+        bans: 2,
+        quiet_since: until,
+    }
+}
+
+fn moderated() -> (Accounts, TempDir) {
+    let (mut accounts, folder) = accounts();
+    let password = Password::new("correct horse".to_owned());
+    accounts.add("ada", &password, NOW, &mut random()).unwrap();
+    (accounts, folder)
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written_also_by_the_next_process() {
+    let (mut accounts, folder) = moderated();
+    let user = Key::User("ada".to_owned());
+    let device = Key::Device {
+        user: "ada".to_owned(),
+        device: "d".to_owned(),
+    };
+    let written = [address(1), user, device].map(|key| (key, held(after(1800))));
+    for (key, record) in written.clone() {
+        accounts.put(key, record).unwrap();
+    }
+    // As a killed process leaves it: the log is not merged.
+    let mut again = Accounts::open(&folder.path().join("console.db"), &mut random()).unwrap();
+    for (key, record) in written {
+        assert_eq!(again.get(&key).unwrap(), record);
+        assert_eq!(accounts.get(&key).unwrap(), record);
+    }
+    assert_eq!(again.get(&address(2)).unwrap(), Record::default());
+}
+
+#[test]
+fn no_address_is_kept_and_no_name_but_a_moderators() {
+    let (mut accounts, folder) = moderated();
+    for key in [
+        address(7),
+        Key::User("my password".to_owned()),
+        Key::User("ada".to_owned()),
+    ] {
+        accounts.put(key, held(after(1800))).unwrap();
+    }
+    let shown = accounts.holds(NOW).unwrap();
+    let mut moderators: Vec<_> = shown.iter().map(|hold| hold.moderator.as_deref()).collect();
+    moderators.sort_unstable();
+    assert_eq!(moderators, [None, None, Some("ada")]);
+    for name in ["console.db", "console.db-wal"] {
+        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        for secret in ["192.0.2", "my password"] {
+            let found = bytes
+                .windows(secret.len())
+                .any(|bytes| bytes == secret.as_bytes());
+            assert!(!found, "{secret} in {name}");
+        }
+    }
+}
+
+#[test]
+fn a_hold_is_shown_until_it_ends_and_lifted_by_its_id() {
+    let (mut accounts, _folder) = moderated();
+    accounts.put(address(1), held(after(60))).unwrap();
+    accounts.put(address(2), held(after(120))).unwrap();
+    let shown = accounts.holds(NOW).unwrap();
+    assert_eq!(shown.len(), 2);
+    assert_eq!(
+        (shown[0].kind.as_str(), shown[0].until, shown[0].bans),
+        ("address", after(120), 2)
+    );
+    assert_eq!(accounts.holds(after(60)).unwrap().len(), 1);
+    for nothing in ["", "ä", "00", &"0".repeat(64)] {
+        assert!(!accounts.lift(nothing).unwrap(), "{nothing}");
+    }
+    assert!(accounts.lift(&shown[0].id).unwrap());
+    assert_eq!(accounts.get(&address(2)).unwrap(), Record::default());
+    assert_eq!(accounts.get(&address(1)).unwrap(), held(after(60)));
+}
+
+#[test]
+fn a_flood_of_addresses_is_bounded_and_lifts_no_ban() {
+    let (mut accounts, _folder) = moderated();
+    accounts.holds_max = 10;
+    accounts.put(address(0), held(after(1800))).unwrap();
+    for number in 1..30 {
+        let record = Record {
+            times: [after(u64::from(number))].into(),
+            ..Record::default()
+        };
+        accounts.put(address(number), record).unwrap();
+        let sql = "SELECT count(*) FROM holds";
+        let count: u32 = accounts
+            .connection
+            .query_row(sql, [], |row| row.get(0))
+            .unwrap();
+        assert!(count <= 10, "{count}");
+    }
+    assert_eq!(accounts.get(&address(0)).unwrap(), held(after(1800)));
+    assert_ne!(
+        accounts.get(&address(29)).unwrap(),
+        Record::default(),
+        "the newest stays"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// What the limiter remembers in memory and in a file is the same, whatever it does.
+    #[test]
+    fn a_file_remembers_as_memory_does(
+        steps in proptest::collection::vec((0_u32..4, 0_u64..200, 0_u32..5), 1..30),
+    ) {
+        let (mut accounts, _folder) = accounts();
+        let mut memory = Memory::new(1000);
+        for (number, seconds, what) in steps {
+            let keep = |_key: &Key, record: &mut Record| {
+                record.bans /= 2;
+                record.times.pop_front();
+                record.held_until.is_some_and(|until| until > after(seconds))
+            };
+            if what == 0 {
+                accounts.retain(keep).unwrap();
+                memory.retain(keep).unwrap();
+            } else {
+                let record = Record {
+                    times: (0..u64::from(what)).map(after).collect(),
+                    held_until: (what > 1).then(|| after(seconds)),
+                    bans: what,
+                    quiet_since: after(seconds),
+                };
+                accounts.put(address(number), record.clone()).unwrap();
+                memory.put(address(number), record).unwrap();
+            }
+            for number in 0..4 {
+                let found = accounts.get(&address(number)).unwrap();
+                prop_assert_eq!(found, memory.get(&address(number)).unwrap());
+            }
+        }
+    }
+}
+
+/// Somebody may have guessed at the name before.
+#[test]
+fn a_new_account_is_not_locked() {
+    let (mut accounts, _folder) = moderated();
+    let user = Key::User("bob".to_owned());
+    accounts.put(user.clone(), held(after(1800))).unwrap();
+    let password = Password::new("correct horse".to_owned());
+    accounts.add("bob", &password, NOW, &mut random()).unwrap();
+    assert_eq!(accounts.get(&user).unwrap(), Record::default());
+    accounts.put(user.clone(), held(after(1800))).unwrap();
+    let device = Key::Device {
+        user: "bob".to_owned(),
+        device: "d".to_owned(),
+    };
+    accounts.put(device.clone(), held(after(1800))).unwrap();
+    accounts.reset("bob", &password, &mut random()).unwrap();
+    for key in [user, device] {
+        assert_eq!(accounts.get(&key).unwrap(), Record::default());
+    }
+}
+
+/// The console and a command have the file open at once.
+#[test]
+fn two_processes_do_not_stop_each_other() {
+    let (mut accounts, folder) = moderated();
+    let path = folder.path().join("console.db");
+    let mut command = Accounts::open(&path, &mut random()).unwrap();
+    for number in 0..20 {
+        accounts.put(address(number), held(after(60))).unwrap();
+        let password = Password::new("correct horse".to_owned());
+        if number % 5 == 0 {
+            command.reset("ada", &password, &mut random()).unwrap();
+        }
+        accounts
+            .retain(|_, record| {
+                record.bans += 1;
+                true
+            })
+            .unwrap();
+        let candidate = accounts.candidate("ada").unwrap();
+        assert_eq!(
+            accounts.accept(&candidate, true, "000000", NOW).unwrap(),
+            None
+        );
+    }
+}

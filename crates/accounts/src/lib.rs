@@ -1,0 +1,24 @@
+//! Moderators' accounts, sessions, bans and locks: one SQLite file, which nothing else opens.
+//!
+//! Passwords are kept as Argon2id hashes, sessions, recovery codes and addresses as hashes. Time
+//! and randomness are arguments. Calls are short: the slow part of a login, [`Password::is`], needs
+//! no file.
+
+mod error;
+mod file;
+
+pub mod holds;
+pub mod moderators;
+pub mod password;
+pub mod second_factor;
+pub mod sessions;
+
+mod browsers;
+mod mac;
+
+pub use error::AccountsError;
+pub use file::Accounts;
+pub use holds::HoldShown;
+pub use moderators::{Accepted, Candidate, Enrolled, Moderator};
+pub use password::Password;
+pub use sessions::{Session, Token};

@@ -1,0 +1,424 @@
+//! Accounts: who may log in, and what they need for it. Nobody registers: the operator adds them.
+
+use limiter::login::record::Timestamp;
+use rand::CryptoRng;
+use rusqlite::{OptionalExtension as _, Transaction, params};
+
+use crate::error::AccountsError;
+use crate::file::{Accounts, millis, timestamp};
+use crate::password::{Hashed, Password};
+use crate::second_factor::{RECOVERY_CODES, SECRET_BYTES, Secret, recovery_code, recovery_hash};
+
+/// Bytes of what is drawn at each reset.
+pub(crate) const EPOCH_BYTES: usize = 16;
+
+/// Longest name.
+const NAME_BYTES_MAX: usize = 64;
+
+/// An account, as the operator's list has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moderator {
+    /// The name.
+    pub name: String,
+    /// When the account was added.
+    pub created_at: Timestamp,
+    /// Recovery codes that have not been used.
+    pub recovery_codes: u32,
+    /// Sessions, ended ones among them until they are swept.
+    pub sessions: u32,
+}
+
+/// What a moderator has to be given once. It can't be shown again.
+pub struct Enrolled {
+    /// For the authenticator app.
+    pub secret: Secret,
+    /// For the day on which that is lost. Each can be used once.
+    pub recovery_codes: Vec<String>,
+}
+
+impl std::fmt::Debug for Enrolled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Enrolled")
+    }
+}
+
+/// Somebody who wants to log in, whether there is such an account or not.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The account, if there is one.
+    name: Option<String>,
+    hashed: Hashed,
+}
+
+/// A moderator who has proven who they are, to be logged in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub(crate) name: String,
+    /// The account's at that time.
+    pub(crate) epoch: [u8; EPOCH_BYTES],
+}
+
+impl Accepted {
+    /// The moderator.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Candidate {
+    /// What the password is compared with. Without an account it is a password that nobody knows, so
+    /// that the comparison takes as long.
+    pub fn hashed(&self) -> &Hashed {
+        &self.hashed
+    }
+}
+
+impl Accounts {
+    /// Adds an account.
+    ///
+    /// # Errors
+    /// When there is one of this name, or name or password can't be one.
+    pub fn add(
+        &mut self,
+        name: &str,
+        password: &Password,
+        now: Timestamp,
+        random: &mut impl CryptoRng,
+    ) -> Result<Enrolled, AccountsError> {
+        check_name(name)?;
+        let (hashed, secret) = (password.hash(random)?, Secret::draw(random));
+        let user = self.user_hash(name);
+        let transaction = self.connection.transaction()?;
+        let added = transaction.execute(
+            "INSERT INTO moderators (name, password, totp_secret, epoch, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO NOTHING",
+            params![name, hashed.0, secret.bytes(), epoch(random), millis(now)],
+        )?;
+        if added == 0 {
+            return Err(AccountsError::Exists(name.to_owned()));
+        }
+        forget_failures(&transaction, &user, name)?;
+        let recovery_codes = draw_codes(&transaction, name, random)?;
+        transaction.commit()?;
+        Ok(Enrolled {
+            secret,
+            recovery_codes,
+        })
+    }
+
+    /// Gives an account a new password, second factor and recovery codes, ends its sessions, and
+    /// lets no browser count as known.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the password can't be one.
+    pub fn reset(
+        &mut self,
+        name: &str,
+        password: &Password,
+        random: &mut impl CryptoRng,
+    ) -> Result<Enrolled, AccountsError> {
+        let (hashed, secret) = (password.hash(random)?, Secret::draw(random));
+        let user = self.user_hash(name);
+        let transaction = self.connection.transaction()?;
+        let reset = transaction.execute(
+            "UPDATE moderators SET password = ?2, totp_secret = ?3, totp_step = 0, \
+             epoch = ?4 WHERE name = ?1",
+            params![name, hashed.0, secret.bytes(), epoch(random)],
+        )?;
+        if reset == 0 {
+            return Err(AccountsError::Unknown(name.to_owned()));
+        }
+        transaction.execute("DELETE FROM sessions WHERE moderator = ?1", [name])?;
+        forget_failures(&transaction, &user, name)?;
+        let recovery_codes = draw_codes(&transaction, name, random)?;
+        transaction.commit()?;
+        self.empty_log()?;
+        Ok(Enrolled {
+            secret,
+            recovery_codes,
+        })
+    }
+
+    /// Removes an account and its sessions.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn remove(&mut self, name: &str) -> Result<(), AccountsError> {
+        let user = self.user_hash(name);
+        let transaction = self.connection.transaction()?;
+        forget_failures(&transaction, &user, name)?;
+        let sql = "DELETE FROM moderators WHERE name = ?1";
+        if transaction.execute(sql, [name])? == 0 {
+            return Err(AccountsError::Unknown(name.to_owned()));
+        }
+        transaction.commit()?;
+        self.empty_log()
+    }
+
+    /// All accounts, by name.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn moderators(&self) -> Result<Vec<Moderator>, AccountsError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, created_at, \
+             (SELECT count(*) FROM recovery_codes WHERE moderator = name), \
+             (SELECT count(*) FROM sessions WHERE moderator = name) \
+             FROM moderators ORDER BY name",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok(Moderator {
+                name: row.get(0)?,
+                created_at: timestamp(row.get(1)?),
+                recovery_codes: row.get(2)?,
+                sessions: row.get(3)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What is needed to find out whether somebody is this moderator.
+    ///
+    /// # Errors
+    /// When accounts can't be read.
+    pub fn candidate(&self, name: &str) -> Result<Candidate, AccountsError> {
+        let sql = "SELECT name, password FROM moderators WHERE name = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(match found {
+            Some((name, password)) => Candidate {
+                name: Some(name),
+                hashed: Hashed(password),
+            },
+            None => Candidate {
+                name: None,
+                hashed: self.nobody.clone(),
+            },
+        })
+    }
+
+    /// The moderator, if the password was right and so is the code: one of the authenticator app
+    /// that no login used before, or a recovery code, which is used up by it. A code is not used up
+    /// by a wrong password.
+    ///
+    /// # Errors
+    /// When accounts can't be read or written.
+    pub fn accept(
+        &mut self,
+        candidate: &Candidate,
+        password_is_right: bool,
+        code: &str,
+        now: Timestamp,
+    ) -> Result<Option<Accepted>, AccountsError> {
+        let Some(name) = candidate.name.as_deref().filter(|_| password_is_right) else {
+            return Ok(None);
+        };
+        let transaction = self.connection.transaction()?;
+        // The password is compared again: the account may have been reset since.
+        let sql = "SELECT totp_secret, totp_step, epoch FROM moderators \
+             WHERE name = ?1 AND password = ?2";
+        let found: Option<([u8; SECRET_BYTES], i64, _)> = transaction
+            .query_row(sql, [name, &candidate.hashed.0], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let Some((secret, used, epoch)) = found else {
+            return Ok(None);
+        };
+        let used = u64::try_from(used).unwrap_or_default();
+        let accepted = match Secret::new(secret).step_of(code, now, used) {
+            Some(step) => {
+                let step = i64::try_from(step).unwrap_or(i64::MAX);
+                let sql = "UPDATE moderators SET totp_step = ?2 WHERE name = ?1";
+                transaction.execute(sql, params![name, step])?
+            }
+            None => {
+                let sql = "DELETE FROM recovery_codes WHERE moderator = ?1 AND hash = ?2";
+                transaction.execute(sql, params![name, recovery_hash(code)])?
+            }
+        };
+        transaction.commit()?;
+        Ok((accepted == 1).then(|| Accepted {
+            name: name.to_owned(),
+            epoch,
+        }))
+    }
+}
+
+fn epoch(random: &mut impl CryptoRng) -> [u8; EPOCH_BYTES] {
+    let mut epoch = [0; EPOCH_BYTES];
+    random.fill_bytes(&mut epoch);
+    epoch
+}
+
+/// Deletes failures and locks: the user's, which may be older than the account, and its browsers'.
+fn forget_failures(
+    transaction: &Transaction<'_>,
+    user: &[u8; 32],
+    name: &str,
+) -> Result<(), AccountsError> {
+    let sql = "DELETE FROM holds WHERE moderator = ?1 OR (kind = 'user' AND key = ?2)";
+    transaction.execute(sql, params![name, user])?;
+    Ok(())
+}
+
+/// New recovery codes instead of those there are.
+fn draw_codes(
+    transaction: &Transaction<'_>,
+    name: &str,
+    random: &mut impl CryptoRng,
+) -> Result<Vec<String>, AccountsError> {
+    transaction.execute("DELETE FROM recovery_codes WHERE moderator = ?1", [name])?;
+    let mut codes = Vec::new();
+    for _ in 0..RECOVERY_CODES {
+        let (code, hash) = recovery_code(random);
+        let sql = "INSERT INTO recovery_codes (moderator, hash) VALUES (?1, ?2)";
+        transaction.execute(sql, params![name, hash])?;
+        codes.push(code);
+    }
+    Ok(codes)
+}
+
+fn check_name(name: &str) -> Result<(), AccountsError> {
+    let is_of_name =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_of_name);
+    if is_name {
+        Ok(())
+    } else {
+        Err(AccountsError::BadName(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::file::tests::{accounts, random};
+
+    const NOW: Timestamp = Timestamp(Duration::from_secs(1_800_000_000));
+
+    fn password(text: &str) -> Password {
+        Password::new(text.to_owned())
+    }
+
+    /// The code that the app shows.
+    fn code(secret: &Secret, now: Timestamp) -> String {
+        secret.code(now.0.as_secs() / 30)
+    }
+
+    fn login(accounts: &mut Accounts, name: &str, text: &str, code: &str, now: Timestamp) -> bool {
+        let candidate = accounts.candidate(name).unwrap();
+        let is_right = password(text).is(candidate.hashed()).unwrap();
+        let accepted = accounts.accept(&candidate, is_right, code, now).unwrap();
+        assert!(
+            accepted
+                .as_ref()
+                .is_none_or(|accepted| accepted.name() == name)
+        );
+        accepted.is_some()
+    }
+
+    #[test]
+    fn both_factors_are_needed_and_no_code_is_accepted_twice() {
+        let (mut accounts, _folder) = accounts();
+        let mine = "correct horse";
+        let enrolled = accounts
+            .add("ada", &password(mine), NOW, &mut random())
+            .unwrap();
+        let shown = code(&enrolled.secret, NOW);
+        for (name, text, code) in [
+            ("ada", "wrong horse!", shown.as_str()),
+            ("ada", mine, "000000"),
+            ("ada", mine, ""),
+            ("bob", mine, shown.as_str()),
+            ("Ada", mine, shown.as_str()),
+        ] {
+            assert!(
+                !login(&mut accounts, name, text, code, NOW),
+                "{name} {text} {code}"
+            );
+        }
+        assert!(
+            login(&mut accounts, "ada", mine, &shown, NOW),
+            "none of that used it up"
+        );
+        assert!(!login(&mut accounts, "ada", mine, &shown, NOW), "used");
+        let later = NOW.plus(Duration::from_secs(30));
+        assert!(login(
+            &mut accounts,
+            "ada",
+            mine,
+            &code(&enrolled.secret, later),
+            later
+        ));
+    }
+
+    #[test]
+    fn a_recovery_code_is_used_up() {
+        let (mut accounts, _folder) = accounts();
+        let mine = "correct horse";
+        let enrolled = accounts
+            .add("ada", &password(mine), NOW, &mut random())
+            .unwrap();
+        assert_eq!(enrolled.recovery_codes.len(), RECOVERY_CODES);
+        let recovery = enrolled.recovery_codes[3].to_uppercase();
+        assert!(!login(&mut accounts, "ada", "wrong horse!", &recovery, NOW));
+        assert!(login(&mut accounts, "ada", mine, &recovery, NOW));
+        assert!(!login(&mut accounts, "ada", mine, &recovery, NOW));
+        assert_eq!(accounts.moderators().unwrap()[0].recovery_codes, 9);
+    }
+
+    #[test]
+    fn a_reset_leaves_nothing_of_before() {
+        let (mut accounts, _folder) = accounts();
+        let (old, new) = ("correct horse", "battery staple");
+        let before = accounts
+            .add("ada", &password(old), NOW, &mut random())
+            .unwrap();
+        let stale = accounts.candidate("ada").unwrap();
+        let after = accounts
+            .reset("ada", &password(new), &mut rand::rng())
+            .unwrap();
+        let shown = code(&after.secret, NOW);
+        assert_eq!(
+            accounts.accept(&stale, true, &shown, NOW).unwrap(),
+            None,
+            "in between"
+        );
+        for code in [&before.recovery_codes[0], &code(&before.secret, NOW)] {
+            assert!(!login(&mut accounts, "ada", new, code, NOW));
+        }
+        assert!(!login(&mut accounts, "ada", old, &shown, NOW));
+        assert!(login(&mut accounts, "ada", new, &shown, NOW));
+        let unknown = accounts.reset("bob", &password(new), &mut random());
+        assert!(matches!(unknown, Err(AccountsError::Unknown(_))));
+    }
+
+    #[test]
+    fn accounts_are_added_once_and_removed() {
+        let (mut accounts, _folder) = accounts();
+        let mine = password("correct horse");
+        for bad in ["", "Ada", "a b", "ä", "a/b", &"x".repeat(65)] {
+            let added = accounts.add(bad, &mine, NOW, &mut random());
+            assert!(matches!(added, Err(AccountsError::BadName(_))), "{bad}");
+        }
+        accounts.add("ada", &mine, NOW, &mut random()).unwrap();
+        let again = accounts.add("ada", &mine, NOW, &mut random());
+        assert!(matches!(again, Err(AccountsError::Exists(_))));
+        let all = accounts.moderators().unwrap();
+        assert_eq!(
+            (all.len(), all[0].name.as_str(), all[0].created_at),
+            (1, "ada", NOW)
+        );
+        accounts.remove("ada").unwrap();
+        assert!(matches!(
+            accounts.remove("ada"),
+            Err(AccountsError::Unknown(_))
+        ));
+        assert!(accounts.moderators().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Passwords and their hashes: Argon2id (RFC 9106).
+
+use argon2::password_hash::{
+    Error, PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString,
+};
+use argon2::{Algorithm, Argon2, Params, Version};
+use rand::CryptoRng;
+use zeroize::Zeroizing;
+
+use crate::error::AccountsError;
+
+/// Memory of a hash, in KiB: as many hashes run at once as the console's setting says, each with
+/// this much of the container's memory.
+pub const MEMORY_KIB: u32 = 32 * 1024;
+
+/// Passes over that memory. OWASP's least for 19 MiB is two.
+const PASSES: u32 = 3;
+
+/// The shortest password, in characters (OWASP ASVS 2.1.1).
+pub const CHARACTERS_MIN: usize = 12;
+
+/// The longest (OWASP ASVS 2.1.2 wants at least 64 and at most 128).
+pub const CHARACTERS_MAX: usize = 128;
+
+/// A password as it was typed.
+pub struct Password(Zeroizing<String>);
+
+/// What is kept of a password, in the PHC format.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hashed(pub(crate) String);
+
+impl std::fmt::Debug for Hashed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hashed")
+    }
+}
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl Password {
+    /// Whatever was typed. Bounded by the form's size.
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// Whether it is the one that was hashed. Takes some 100 ms of a processor, and
+    /// [`MEMORY_KIB`]: for a thread on which blocking is allowed.
+    ///
+    /// # Errors
+    /// When the hash can't be computed: that is no wrong password.
+    pub fn is(&self, hashed: &Hashed) -> Result<bool, AccountsError> {
+        let parsed = PasswordHash::new(&hashed.0).map_err(failed)?;
+        match argon2()?.verify_password(self.0.as_bytes(), &parsed) {
+            Ok(()) => Ok(true),
+            Err(Error::Password) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// What is kept of it.
+    ///
+    /// # Errors
+    /// When it is too short or too long, or the hash can't be computed.
+    pub fn hash(&self, random: &mut impl CryptoRng) -> Result<Hashed, AccountsError> {
+        if !(CHARACTERS_MIN..=CHARACTERS_MAX).contains(&self.0.chars().count()) {
+            return Err(AccountsError::BadPassword {
+                min: CHARACTERS_MIN,
+                max: CHARACTERS_MAX,
+            });
+        }
+        hash(self.0.as_bytes(), random)
+    }
+}
+
+impl Hashed {
+    /// The hash of a password that nobody knows.
+    pub(crate) fn of_nobody(random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
+        let mut secret = Zeroizing::new([0; 32]);
+        random.fill_bytes(secret.as_mut());
+        hash(secret.as_slice(), random)
+    }
+}
+
+fn hash(password: &[u8], random: &mut impl CryptoRng) -> Result<Hashed, AccountsError> {
+    let mut salt = [0; 16];
+    random.fill_bytes(&mut salt);
+    let salt = SaltString::encode_b64(&salt).map_err(failed)?;
+    let hash = argon2()?.hash_password(password, &salt).map_err(failed)?;
+    Ok(Hashed(hash.to_string()))
+}
+
+fn argon2() -> Result<Argon2<'static>, AccountsError> {
+    let params = Params::new(MEMORY_KIB, PASSES, 1, None);
+    let params = params.map_err(|error| AccountsError::Hash(error.to_string()))?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+fn failed(error: Error) -> AccountsError {
+    AccountsError::Hash(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::random;
+
+    fn password(text: &str) -> Password {
+        Password::new(text.to_owned())
+    }
+
+    #[test]
+    fn a_password_is_itself_alone() {
+        let hashed = password("correct horse").hash(&mut random()).unwrap();
+        assert!(hashed.0.starts_with("$argon2id$v=19$m=32768,t=3,p=1$"));
+        assert_eq!(format!("{hashed:?}"), "Hashed");
+        assert!(password("correct horse").is(&hashed).unwrap());
+        for wrong in ["", "correct hors", "Correct horse", "correct horse "] {
+            assert!(!password(wrong).is(&hashed).unwrap(), "{wrong}");
+        }
+        let nobody = Hashed::of_nobody(&mut random()).unwrap();
+        assert!(!password("").is(&nobody).unwrap());
+        assert!(password("").is(&Hashed("damaged".to_owned())).is_err());
+        assert!(!format!("{:?}", password("correct horse")).contains("horse"));
+    }
+
+    #[test]
+    fn a_password_has_characters_and_not_bytes() {
+        for (text, expect) in [
+            ("elevenchars", false),
+            ("twelve chars", true),
+            ("äääääääääää", false),
+            ("ääääääääääää", true),
+            (&"x".repeat(128), true),
+            (&"x".repeat(129), false),
+        ] {
+            assert_eq!(password(text).hash(&mut random()).is_ok(), expect, "{text}");
+        }
+    }
+}
