@@ -100,6 +100,8 @@ impl Slots {
 pub struct Direct {
     pub(super) docker: Docker,
     pub(super) kind: EngineKind,
+    /// crun where the engine lists it, as in the launcher where its probe passes.
+    pub(super) runtime: Option<&'static str>,
     pub(super) settings: launcher::Settings,
     pub(super) gateway_socket: PathBuf,
 }
@@ -167,7 +169,10 @@ impl Direct {
 
     async fn check(&self, way: Ready, network: Network) -> Result<()> {
         let image = &self.settings.image;
-        let spec = Spec::check(&self.settings, image, &way.check, &way.host, network);
+        let spec = Spec {
+            runtime: self.runtime,
+            ..Spec::check(&self.settings, image, &way.check, &way.host, network)
+        };
         let body = create_body(&spec, self.kind);
         let docker = &self.docker;
         let created = docker.create_container(None::<CreateContainerOptions>, body);

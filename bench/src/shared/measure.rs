@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use super::processes::{Processes, Spent};
+use super::processes::{Processes, SERVICES, Spent};
 
 /// Fields of `/proc/stat`'s first line that are busy time (`man 5 proc_stat`): user, nice, system, irq, softirq, steal.
 const BUSY_FIELDS: [usize; 6] = [0, 1, 2, 5, 6, 7];
@@ -33,6 +33,13 @@ pub struct Cost {
     pub cpu_seconds_by_part: Spent,
     /// Share of the processors' time that nobody used.
     pub idle: f64,
+}
+
+impl Cost {
+    /// Seconds of processor time of the census's own services for each check.
+    pub fn own_seconds(&self) -> f64 {
+        self.cpu_seconds_by_part.iter().take(SERVICES).sum()
+    }
 }
 
 /// Seconds of all processors together.

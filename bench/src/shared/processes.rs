@@ -22,6 +22,9 @@ pub const PARTS: [&str; PARTS_COUNT] = [
 /// How many there are.
 pub const PARTS_COUNT: usize = 7;
 
+/// The first of them are the census's own services.
+pub const SERVICES: usize = 3;
+
 /// Fields of `/proc/PID/stat` behind the name (`man 5 proc_pid_stat`): the parent's id, and ticks in user and system mode.
 const PARENT: usize = 1;
 const TICKS: [usize; 2] = [11, 12];

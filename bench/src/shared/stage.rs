@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bollard::{API_DEFAULT_VERSION, Docker};
+use launcher::spec::CRUN;
 use launcher::{BollardEngine, EgressSource, Engine as _};
 use tempfile::TempDir;
 use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET, RUN_FOLDERS};
@@ -120,7 +121,9 @@ impl Stage {
     /// The direct client on this stage.
     pub async fn direct(&self) -> Result<Direct> {
         let engine = &self.equipment.engine;
-        let identity = BollardEngine::new(engine).identify().await?;
+        let asked = BollardEngine::new(engine);
+        let identity = asked.identify().await?;
+        let has_crun = asked.has_runtime(CRUN).await?;
         let egress = self.folder().join(EGRESS);
         let settings = launcher::Settings {
             image: self.equipment.image.clone(),
@@ -137,6 +140,7 @@ impl Stage {
                 .negotiate_version()
                 .await?,
             kind: identity.kind,
+            runtime: has_crun.then_some(CRUN),
             settings,
             gateway_socket: self.folder().join(GATEWAY_SOCKET),
         })

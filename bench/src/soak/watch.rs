@@ -21,8 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const FAULT: &str = "fault";
 
 /// The head of the table.
-pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s | containers at once, of those allowed | machine idle | resident, MiB | most, MiB | database, MiB | log, MiB | faults | failures that wait | slowest answer, ms |\n\
-    |---|---|---|---|---|---|---|---|---|---|---|---|";
+pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s | containers at once, of those allowed | machine idle | CPU s a check of orchestrator, launcher and gateway | resident, MiB | most, MiB | database, MiB | log, MiB | faults | failures that wait | slowest answer, ms |\n\
+    |---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// Where to look.
 #[derive(Debug)]
@@ -194,12 +194,13 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.2} | {:.2} | {:.1} of {:.1} | {:.0} % | {} | {} | {} | {} | {} | {} | {} |",
+            "{:.2} | {:.2} | {:.1} of {:.1} | {:.0} % | {:.4} | {} | {} | {} | {} | {} | {} | {} |",
             self.cost.rate,
             self.without_a_second,
             self.running,
             self.allowed,
             self.cost.idle * 100.0,
+            self.cost.own_seconds(),
             self.resident_mib,
             self.most_mib,
             self.database_mib,

@@ -51,6 +51,15 @@ pub trait Engine: Send + Sync + 'static {
         volume: &str,
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
+    /// Whether its operator added this runtime and left the default, runc, in place. One who chose
+    /// another default, such as gVisor's, wants that for checks.
+    fn has_runtime(
+        &self,
+        _runtime: &str,
+    ) -> impl Future<Output = Result<bool, EngineError>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// Makes a container, which does not run yet.
     fn create(&self, spec: &Spec) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;
 

@@ -16,7 +16,7 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::container::spec::Spec;
 use crate::engine::attach::attach;
@@ -108,6 +108,19 @@ struct Summary {
     labels: Option<HashMap<String, String>>,
 }
 
+/// What we want to know of an engine's runtimes: their names.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Info {
+    #[serde(default)]
+    runtimes: HashMap<String, IgnoredAny>,
+    #[serde(default)]
+    default_runtime: String,
+}
+
+/// The default runtime of a Docker whose operator chose none.
+const RUNC: &str = "runc";
+
 /// What we want to know of an image.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -149,6 +162,17 @@ impl Engine for BollardEngine {
             .unwrap_or_default()
             .iter()
             .any(|found| found.name == volume))
+    }
+
+    async fn has_runtime(&self, runtime: &str) -> Result<bool, EngineError> {
+        match self.connected("info")?.kind {
+            EngineKind::Docker => {
+                let info: Info = self.told("info", "/info").await?;
+                Ok(info.default_runtime == RUNC && info.runtimes.contains_key(runtime))
+            }
+            // It lists the runtimes that it knows, installed or not.
+            EngineKind::Podman => Ok(false),
+        }
     }
 
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {

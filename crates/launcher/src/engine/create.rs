@@ -91,6 +91,7 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
         // Removed by us: with auto-remove, exit codes and the out-of-memory flag get lost.
         auto_remove: Some(false),
         init: Some(false),
+        runtime: spec.runtime.map(str::to_owned),
         publish_all_ports: Some(false),
         ..HostConfig::default()
     }

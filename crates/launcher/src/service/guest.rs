@@ -1,6 +1,6 @@
 //! One container from its start to its end, in a network namespace of its own or in a slot's.
 //!
-//! The way is chosen by [`Namespaces`]. What has to be removed afterwards is left in [`Leftovers`],
+//! The [`Way`] is chosen by the supervisor. What has to be removed afterwards is left in [`Leftovers`],
 //! since the last frame need not wait for a removal.
 
 use protocol::CheckId;
@@ -22,6 +22,15 @@ pub(crate) enum Namespaces {
     Own,
     /// Each joins that of its slot.
     Slots,
+}
+
+/// How containers are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Where they have their network namespace.
+    pub(crate) namespaces: Namespaces,
+    /// What runs them; `None` for the engine's default.
+    pub(crate) runtime: Option<&'static str>,
 }
 
 /// Containers to be removed once somebody has been told how the guest ended.
@@ -46,15 +55,19 @@ impl<E: Engine> Shared<E> {
     pub(crate) async fn run<W: AsyncWrite + Unpin>(
         &self,
         settings: &Settings,
-        namespaces: Namespaces,
+        way: Way,
         spec: impl Fn(Network) -> Spec,
         signals: &Signals,
         frames: &mut FrameWriter<W>,
         left: &mut Leftovers,
     ) -> Outcome {
         let engine = &self.engine;
+        let spec = |network| Spec {
+            runtime: way.runtime,
+            ..spec(network)
+        };
         let own = spec(Network::Own);
-        if namespaces == Namespaces::Slots {
+        if way.namespaces == Namespaces::Slots {
             let holder = match self.holder(&own.image).await {
                 Ok(holder) => holder,
                 Err(fault) => return Outcome::Fault(fault),
@@ -140,7 +153,10 @@ mod tests {
         let spec = |network| Spec::check(settings, IMAGE_ID, &check, &host, network);
         let mut frames = FrameWriter::new(tokio::io::sink());
         let mut left = Leftovers::default();
-        let slots = Namespaces::Slots;
+        let slots = Way {
+            namespaces: Namespaces::Slots,
+            runtime: None,
+        };
         let running = shared.run(settings, slots, spec, signals, &mut frames, &mut left);
         let outcome = running.await;
         shared.clear(left).await;

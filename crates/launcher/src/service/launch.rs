@@ -74,9 +74,8 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
                     gone: gone.clone(),
                     ending: shared.ending.clone(),
                 };
-                let namespaces = ready.namespaces;
                 shared
-                    .run(settings, namespaces, spec, &signals, &mut frames, &mut left)
+                    .run(settings, ready.way, spec, &signals, &mut frames, &mut left)
                     .await
             }
         },

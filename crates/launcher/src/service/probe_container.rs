@@ -8,7 +8,7 @@ use crate::client::{Container, Frame};
 use crate::container::run::{Outcome, Signals, ending};
 use crate::container::spec::Spec;
 use crate::engine::{Engine, EngineKind};
-use crate::service::guest::{Leftovers, Namespaces};
+use crate::service::guest::{Leftovers, Way};
 use crate::service::probe::{advice, control_groups_advice, judge};
 use crate::service::state::Shared;
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ const PROBE_BYTES_MAX: usize = 64 * 1024;
 /// How much of a failed probe's stderr is shown.
 const STDERR_SHOWN_BYTES: usize = 300;
 
-/// Runs the probe container from this image in these namespaces.
+/// Runs the probe container from this image in this way.
 ///
 /// - `Ok(warnings)` if all required limits are in force
 /// - `Err(fault)` if one is not, or the container could not be run
@@ -33,7 +33,7 @@ pub(crate) async fn probe<E: Engine>(
     shared: &Shared<E>,
     kind: EngineKind,
     image: &str,
-    namespaces: Namespaces,
+    way: Way,
 ) -> Result<Vec<String>, LaunchFault> {
     let settings = Settings {
         deadline: Duration::from_secs(PROBE_SECONDS_MAX),
@@ -49,14 +49,7 @@ pub(crate) async fn probe<E: Engine>(
     let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
     let mut frames = FrameWriter::new(near);
     let mut left = Leftovers::default();
-    let running = shared.run(
-        &settings,
-        namespaces,
-        spec,
-        &signals,
-        &mut frames,
-        &mut left,
-    );
+    let running = shared.run(&settings, way, spec, &signals, &mut frames, &mut left);
     let outcome = Box::pin(running).await;
     drop(frames);
     shared.clear(left).await;

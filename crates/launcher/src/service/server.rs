@@ -225,7 +225,7 @@ impl<E: Engine> Launcher<E> {
         let (engine, slots, trouble, warnings) = match &*shared.condition.borrow() {
             Condition::Starting => (None, None, Some(starting().message), Vec::new()),
             Condition::Ready(ready) => (
-                Some(ready.identity.to_string()),
+                Some(ready.engine()),
                 Some(ready.namespaces_why.clone()),
                 None,
                 ready.warnings.clone(),

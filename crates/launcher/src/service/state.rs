@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::container::run::{ending, fault};
 use crate::container::slot::Slots;
 use crate::engine::{ContainerId, Engine, Identity, bounded};
-use crate::service::guest::Namespaces;
+use crate::service::guest::Way;
 use crate::service::holders::Holders;
 use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
@@ -34,13 +34,23 @@ pub(crate) struct Ready {
     pub(crate) image: String,
     /// Id of the image that had the setting's name then: another one when its probe failed.
     pub(crate) named: String,
-    /// Where checks have their network namespace.
-    pub(crate) namespaces: Namespaces,
-    /// Why there, for people.
+    /// How checks are run.
+    pub(crate) way: Way,
+    /// Why their network namespaces are where they are, for people.
     pub(crate) namespaces_why: String,
     /// Sweeps until the next probe.
     pub(crate) sweeps: u32,
     pub(crate) warnings: Vec<String>,
+}
+
+impl Ready {
+    /// The engine, and what runs checks there if that is not its default, for people.
+    pub(crate) fn engine(&self) -> String {
+        match self.way.runtime {
+            Some(runtime) => format!("{} with {runtime}", self.identity),
+            None => self.identity.to_string(),
+        }
+    }
 }
 
 /// What the server, the supervisor and the launches share.

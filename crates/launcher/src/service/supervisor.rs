@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::container::run::{ending, fault, image_missing};
+use crate::container::spec::CRUN;
 use crate::engine::{Engine, Identity, bounded};
-use crate::service::guest::Namespaces;
+use crate::service::guest::{Namespaces, Way};
 use crate::service::probe_container::probe;
 use crate::service::reaper::{Reaper, Sweep};
 use crate::service::state::{Condition, Ready, Shared};
@@ -64,9 +65,9 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
         match &condition {
             Condition::Starting => {}
             Condition::Ready(ready) => {
-                tracing::info!(engine = %ready.identity, slots = ready.namespaces_why, "the engine is fit: checks can be launched");
+                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine is fit: checks can be launched");
                 for warning in &ready.warnings {
-                    tracing::warn!(warning, "a limit that is not required is not in force");
+                    tracing::warn!(warning, "checks can be launched, but not quite as asked for");
                 }
             }
             Condition::Trouble(trouble) => {
@@ -85,24 +86,23 @@ async fn prepare<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
     former: Option<&str>,
-    trial: &mut Option<(Identity, Trial)>,
+    trial: &mut Option<Measured>,
 ) -> Result<Ready, LaunchFault> {
     // Nothing that is let go of here leaves anything behind.
     let (identity, named) = tokio::select! {
         () = shared.ending.cancelled() => return Err(ending()),
         known = survey(shared, reaper) => known?,
     };
-    let (namespaces, namespaces_why) = choose(shared, &identity, &named, trial).await;
-    let complaint = match probe(shared, identity.kind, &named, namespaces).await {
-        Ok(warnings) => {
+    let complaint = match fit(shared, &identity, &named, trial).await {
+        Ok(fit) => {
             return Ok(Ready {
                 identity,
                 image: named.clone(),
                 named,
-                namespaces,
-                namespaces_why,
+                way: fit.way,
+                namespaces_why: fit.namespaces_why,
                 sweeps: SWEEPS_PER_PROBE,
-                warnings,
+                warnings: fit.warnings,
             });
         }
         Err(complaint) => complaint,
@@ -112,10 +112,10 @@ async fn prepare<E: Engine>(
     let Some(former) = former.filter(|former| is_of_image && *former != named) else {
         return Err(complaint);
     };
-    let Ok(mut warnings) = probe(shared, identity.kind, former, namespaces).await else {
+    let Ok(mut fit) = fit(shared, &identity, former, trial).await else {
         return Err(complaint);
     };
-    warnings.push(format!(
+    fit.warnings.push(format!(
         "image: {} has another image now, which starts no check: {}; checks are started from the image that had this name before",
         shared.settings.image, complaint.message
     ));
@@ -123,34 +123,115 @@ async fn prepare<E: Engine>(
         identity,
         image: former.to_owned(),
         named,
-        namespaces,
-        namespaces_why,
+        way: fit.way,
+        namespaces_why: fit.namespaces_why,
         // Only a report says something lasting about the image.
         sweeps: if complaint.kind == FaultKind::NotConfined {
             SWEEPS_PER_PROBE
         } else {
             1
         },
+        warnings: fit.warnings,
+    })
+}
+
+/// A way to run containers in which a probe found all required limits in force.
+struct Fit {
+    way: Way,
+    namespaces_why: String,
+    warnings: Vec<String>,
+}
+
+/// What a trial measured, and on which engine by which runtime.
+struct Measured {
+    identity: Identity,
+    runtime: Option<&'static str>,
+    trial: Trial,
+}
+
+/// Finds the way to run containers of an image: by [`CRUN`] where the engine lists it and it passes,
+/// otherwise by the engine's default runtime.
+async fn fit<E: Engine>(
+    shared: &Shared<E>,
+    identity: &Identity,
+    image: &str,
+    trial: &mut Option<Measured>,
+) -> Result<Fit, LaunchFault> {
+    let mut refusal = None;
+    if lists_crun(shared).await {
+        match fit_with(shared, identity, image, Some(CRUN), trial).await {
+            Err(fault) if fault.kind != FaultKind::EngineDown => {
+                refusal = Some(format!(
+                    "runtime: the engine lists {CRUN}, which can't run checks: {}; the default runtime runs them",
+                    fault.message
+                ));
+            }
+            found => return found,
+        }
+    }
+    let mut fit = fit_with(shared, identity, image, None, trial).await?;
+    fit.warnings.extend(refusal);
+    Ok(fit)
+}
+
+async fn lists_crun<E: Engine>(shared: &Shared<E>) -> bool {
+    let listed = shared.engine.has_runtime(CRUN);
+    match bounded("info", shared.settings.call_timeout, listed).await {
+        Ok(listed) => listed,
+        Err(error) => {
+            tracing::debug!(error = %fault(&error).message, "the engine's runtimes are not known");
+            false
+        }
+    }
+}
+
+async fn fit_with<E: Engine>(
+    shared: &Shared<E>,
+    identity: &Identity,
+    image: &str,
+    runtime: Option<&'static str>,
+    trial: &mut Option<Measured>,
+) -> Result<Fit, LaunchFault> {
+    let (namespaces, namespaces_why) = choose(shared, identity, image, runtime, trial).await;
+    let way = Way {
+        namespaces,
+        runtime,
+    };
+    let warnings = probe(shared, identity.kind, image, way).await?;
+    Ok(Fit {
+        way,
+        namespaces_why,
         warnings,
     })
 }
 
-/// Where checks have their network namespace, and why. A trial counts until the engine is another.
+/// Where checks have their network namespace, and why. A trial counts until engine or runtime are
+/// others.
 async fn choose<E: Engine>(
     shared: &Shared<E>,
     identity: &Identity,
     image: &str,
-    trial: &mut Option<(Identity, Trial)>,
+    runtime: Option<&'static str>,
+    trial: &mut Option<Measured>,
 ) -> (Namespaces, String) {
     match shared.settings.slots {
         SlotMode::On => return (Namespaces::Slots, "on, as set".to_owned()),
         SlotMode::Off => return (Namespaces::Own, "off, as set".to_owned()),
         SlotMode::Auto => {}
     }
-    let measured = match trial {
-        Some((of, measured)) if of == identity => *measured,
-        _ => match Trial::run(shared, identity.kind, image).await {
-            Ok(measured) => trial.insert((identity.clone(), measured)).1,
+    let of = |measured: &Measured| measured.identity == *identity && measured.runtime == runtime;
+    let known = trial.as_ref().filter(|measured| of(measured));
+    let measured = match known.map(|measured| measured.trial) {
+        Some(known) => known,
+        None => match Trial::run(shared, identity.kind, image, runtime).await {
+            Ok(measured) => {
+                *trial = Some(Measured {
+                    identity: identity.clone(),
+                    runtime,
+                    trial: measured,
+                });
+                measured
+            }
             // What is wrong with every container is found, and reported, by the probe.
             Err(fault) => return (Namespaces::Own, format!("off: {}", fault.message)),
         },
@@ -344,6 +425,45 @@ mod tests {
             assert!(said.starts_with(expect), "{mode:?}: {said}");
             assert!(left.is_empty(), "{mode:?}: {left:?}");
         }
+    }
+
+    /// The engine and the first warning in the status, and the runtime of the last container, a
+    /// check's.
+    async fn with_second_runtime(
+        starts: Option<bool>,
+    ) -> (String, Option<String>, Option<&'static str>) {
+        let engine = FakeEngine::new(Script::Print(0));
+        if let Some(starts) = starts {
+            engine.set_second_runtime(starts);
+        }
+        let (launcher, shutdown, keeping) = kept(Settings::default(), engine);
+        let client = LauncherClient::in_memory(&launcher);
+        let check = CheckId::from_random(1);
+        let host = Host::parse("a.example").unwrap();
+        let mut container = client.launch(&check, &host).await.unwrap();
+        while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
+        let mut status = client.status().await.unwrap();
+        shutdown.cancel();
+        keeping.await.unwrap();
+        let runtime = launcher.engine().specs().last().unwrap().runtime;
+        (status.engine.unwrap(), status.warnings.pop(), runtime)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn crun_runs_checks_where_it_is_listed_and_can() {
+        let plain = "Docker 0 (API 1.41)".to_owned();
+        let found = with_second_runtime(None).await;
+        assert_eq!(found, (plain.clone(), None, None));
+        let found = with_second_runtime(Some(true)).await;
+        assert_eq!(found, (format!("{plain} with crun"), None, Some("crun")));
+        let (engine, warning, runtime) = with_second_runtime(Some(false)).await;
+        assert_eq!((engine, runtime), (plain, None));
+        let warning = warning.unwrap();
+        assert!(
+            warning.contains("which can't run checks: start:"),
+            "{warning}"
+        );
+        assert!(warning.contains("the runtime can't"), "{warning}");
     }
 
     #[tokio::test(start_paused = true)]

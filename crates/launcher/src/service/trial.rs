@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::engine::{Engine, EngineKind};
-use crate::service::guest::Namespaces;
+use crate::service::guest::{Namespaces, Way};
 use crate::service::probe_container::probe;
 use crate::service::state::Shared;
 use crate::wire::LaunchFault;
@@ -29,7 +29,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Runs containers from this image in both ways.
+    /// Runs containers from this image, by this runtime, in both ways.
     ///
     /// # Errors
     /// When one of them can't be run, or lacks a limit.
@@ -37,6 +37,7 @@ impl Trial {
         shared: &Shared<E>,
         kind: EngineKind,
         image: &str,
+        runtime: Option<&'static str>,
     ) -> Result<Self, LaunchFault> {
         let mut shortest = Self {
             own: Duration::MAX,
@@ -50,7 +51,11 @@ impl Trial {
                 (Namespaces::Slots, &mut shortest.slots),
             ] {
                 let start = Instant::now();
-                probe(shared, kind, image, namespaces).await?;
+                let way = Way {
+                    namespaces,
+                    runtime,
+                };
+                probe(shared, kind, image, way).await?;
                 *shortest = start.elapsed().min(*shortest);
             }
             // The very first container met cold caches. If even that was faster, this is clear.

@@ -77,6 +77,8 @@ struct State {
     removals_hang: bool,
     /// How long it takes to start a container with a network namespace of its own.
     namespace_takes: Duration,
+    /// Whether a second runtime, if it is listed, starts containers.
+    second_runtime: Option<bool>,
     /// Containers whose removal goes wrong, each time.
     removals: HashMap<String, Mishap>,
     made: u64,
@@ -98,6 +100,7 @@ impl Default for State {
             down: false,
             removals_hang: false,
             namespace_takes: Duration::ZERO,
+            second_runtime: None,
             removals: HashMap::new(),
             made: 0,
             flooded_chunks: Arc::default(),
@@ -123,6 +126,8 @@ struct Fake {
     script: Script,
     probe: bool,
     readable: bool,
+    /// Whether its runtime can start it.
+    runs: bool,
     /// The holder whose namespace it joins.
     holder: Option<ContainerId>,
     ended: watch::Sender<Option<i64>>,
@@ -198,6 +203,11 @@ impl FakeEngine {
         self.state().namespace_takes = time;
     }
 
+    /// Lists every runtime that is asked for, which starts containers or refuses to.
+    pub(crate) fn set_second_runtime(&self, starts: bool) {
+        self.state().second_runtime = Some(starts);
+    }
+
     /// Ends all holders, as an operator or the kernel might.
     pub(crate) fn kill_holders(&self) {
         let state = self.state();
@@ -243,6 +253,7 @@ impl FakeEngine {
             script: Script::Silent,
             probe: false,
             readable: false,
+            runs: true,
             holder: None,
             ended: watch::Sender::new(None),
             stream: Weak::new(),
@@ -333,6 +344,10 @@ impl Engine for FakeEngine {
         Ok(self.state().volume)
     }
 
+    async fn has_runtime(&self, _runtime: &str) -> Result<bool, EngineError> {
+        Ok(self.state().second_runtime.is_some())
+    }
+
     async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
         self.call("create").await?;
         let mut state = self.state();
@@ -349,6 +364,7 @@ impl Engine for FakeEngine {
             script: state.script,
             probe: spec.labels.contains_key(LABEL_PROBE),
             readable: state.readable.contains(&image.as_str()),
+            runs: spec.runtime.is_none() || state.second_runtime == Some(true),
             holder: match &spec.network {
                 Network::Own => None,
                 Network::Slot(holder) => Some(holder.clone()),
@@ -408,7 +424,13 @@ impl Engine for FakeEngine {
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
         self.call("start").await?;
-        let holder = self.with(id, |fake| fake.holder.clone())?;
+        let (holder, runs) = self.with(id, |fake| (fake.holder.clone(), fake.runs))?;
+        if !runs {
+            return Err(EngineError::Refused {
+                call: "start",
+                source: "the runtime can't".into(),
+            });
+        }
         match holder {
             Some(holder) => self.join(&holder, id)?,
             None => {
