@@ -58,8 +58,8 @@ impl Accounts {
     /// # Errors
     /// When it can't be made or read, or is another program's.
     pub fn open(path: &Path, random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
-        // SQLite would make it with the rights of any other file. A file that is there is not opened
-        // here: closing it again would end the locks of this process on it.
+        // SQLite would make it with the rights of any other file. A file that is there is not
+        // opened here: closing it again would end the locks of this process on it.
         match create(path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

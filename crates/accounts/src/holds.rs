@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::error::AccountsError;
 use crate::file::{Accounts, millis, timestamp};
 
-/// Records, at most: some 20 MB. When another one comes, half of them are dropped: records without a
-/// ban or lock first, then those whose ban or lock ends soonest.
+/// Records, at most: some 20 MB. When another one comes, half of them are dropped: records without
+/// a ban or lock first, then those whose ban or lock ends soonest.
 pub(crate) const HOLDS_MAX: u32 = 100_000;
 
 /// Bans and locks that are shown.

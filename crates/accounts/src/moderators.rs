@@ -66,8 +66,8 @@ impl Accepted {
 }
 
 impl Candidate {
-    /// What the password is compared with. Without an account it is a password that nobody knows, so
-    /// that the comparison takes as long.
+    /// What the password is compared with. Without an account it is a password that nobody knows,
+    /// so that the comparison takes as long.
     pub fn hashed(&self) -> &Hashed {
         &self.hashed
     }

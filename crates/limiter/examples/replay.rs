@@ -70,9 +70,9 @@ struct Settings {
     /// Time between two clean-ups
     #[arg(long, default_value_t = 900.0, value_parser = seconds)]
     cleanup_interval_s: f64,
-    /// The original's rules: bans of a fixed length, each IPv6 address on its own, failures that count
-    /// from the end of their call, no check of the settings, no queue bound before the first call has
-    /// ended
+    /// The original's rules: bans of a fixed length, each IPv6 address on its own, failures that
+    /// count from the end of their call, no check of the settings, no queue bound before the first
+    /// call has ended
     #[arg(long)]
     original: bool,
 }

@@ -125,8 +125,8 @@ impl Record {
         ended
     }
 
-    /// Drops times that are older than [`PURGE_AGE`] or of a clock that was ahead, and gives whether
-    /// anything is left.
+    /// Drops times that are older than [`PURGE_AGE`] or of a clock that was ahead, and gives
+    /// whether anything is left.
     pub(crate) fn purge(&mut self, now: Timestamp) -> bool {
         self.times
             .retain(|time| now.since(*time) <= PURGE_AGE && time.since(now) < WINDOW);
