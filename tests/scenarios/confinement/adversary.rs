@@ -12,4 +12,4 @@ mod standin;
 mod targets;
 mod wire;
 
-pub(crate) use confinement::{fit, slots_of};
+pub(crate) use confinement::fit;

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use gateway::{Egress, GatewayClient, Opened};
-use launcher::engine::EngineKind;
 use launcher::{Frame, LauncherClient};
 use protocol::container::{End, Killed};
 use protocol::egress::{Account, Budget, Wish};
 use protocol::order::AskPeers;
 use protocol::{CheckId, CheckOrder, Host, limits};
 use tests::world::{EGRESS, GATEWAY_SOCKET, LAUNCHER_SOCKET};
-use tests::{EngineApi, Listed, Options, Role, World};
+use tests::{Listed, Options, Role, World};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -175,17 +174,13 @@ async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, 
 }
 
 /// A world with gateway and launcher, and no orchestrator: the test stands in its place.
-async fn besieged(
-    engine: &EngineApi,
-    image: &Image,
-    sink: SocketAddr,
-    spring: SocketAddr,
-) -> anyhow::Result<World> {
+async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.checker = Some(image.name.clone());
     options.settings = vec![
         ("checks_max", "16".to_owned()),
-        ("slots", slots_of(engine).to_owned()),
+        // The way in which more could go wrong, and the one that `auto` chooses on Docker.
+        ("slots", "on".to_owned()),
     ];
     let mut world = World::prepare(options).await?;
     let names = world.path("lab/names");
@@ -198,14 +193,6 @@ async fn besieged(
         world.begin(role).await?;
     }
     Ok(world)
-}
-
-/// What `auto` chooses on this engine, whatever else the machine does.
-pub(crate) fn slots_of(engine: &EngineApi) -> &'static str {
-    match engine.kind() {
-        EngineKind::Docker => "on",
-        EngineKind::Podman => "off",
-    }
 }
 
 /// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
@@ -238,7 +225,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
     let image = Image::build(&engine, "roams")?;
     let (sink, sunk, _sink_task) = accomplice(false).await?;
     let (spring, _, _spring_task) = accomplice(true).await?;
-    let world = besieged(&engine, &image, sink, spring).await?;
+    let world = besieged(&image, sink, spring).await?;
     let targets = Targets::open(&world, &engine, &image.name).await?;
     let starter = Starter {
         gateway: GatewayClient::new(world.path(GATEWAY_SOCKET)),
