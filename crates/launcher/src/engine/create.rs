@@ -23,9 +23,9 @@ pub(crate) const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
 /// The body of the engines' create call.
 pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     let confinement = &spec.confinement;
-    // On Docker a container that joins a namespace has the host name and the resolvers of that
-    // one's holder, and others are refused. On Podman it would have its id for a name.
-    let has_names = spec.network == Network::Own || kind == EngineKind::Podman;
+    // A container that joins a namespace has the host name and the resolvers of that one's holder,
+    // and engines refuse others.
+    let has_names = spec.network == Network::Own;
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         cmd: Some(spec.argv.clone()),
