@@ -167,7 +167,7 @@ impl<S: State> LoginLimiter<S> {
         }
         // Failures of others may have locked the user while this call waited.
         let mut asked = Ok(());
-        let refusal = || match self.locked_meanwhile(now.plus(entered.elapsed()), who) {
+        let refusal = || match self.locked_by_now(now.plus(entered.elapsed()), who) {
             Ok(refusal) => refusal,
             Err(error) => {
                 asked = Err(error);
@@ -236,7 +236,7 @@ impl<S: State> LoginLimiter<S> {
         })
     }
 
-    fn locked_meanwhile(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Status>, S::Error> {
+    fn locked_by_now(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Status>, S::Error> {
         match self.limits.rules {
             Rules::Original => Ok(None),
             Rules::Ours { .. } => self.with(|book| self.locked(&mut book.state, now, who)),
