@@ -29,8 +29,8 @@ pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 /// Label of a holder, beside [`LABEL_CHECK`].
 pub const LABEL_HOLDER: &str = "org.fedicensus.holder";
 
-/// A runtime that takes less of the processor's time than Docker's own, runc: a program in C instead
-/// of one in Go, which keeps the compiled list of system calls.
+/// A runtime that takes less of the processor's time than Docker's own, runc: a program in C
+/// instead of one in Go, which keeps the compiled list of system calls.
 pub const CRUN: &str = "crun";
 
 /// A container's network namespace. Either kind has no interface but the loopback, and no route.

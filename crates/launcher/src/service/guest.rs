@@ -1,6 +1,6 @@
 //! One container from its start to its end, in a network namespace of its own or in a slot's.
 //!
-//! The [`Way`] is chosen by the supervisor. What has to be removed afterwards is left in [`Leftovers`],
+//! The supervisor chooses the [`Way`]. What has to be removed afterwards is left in [`Leftovers`],
 //! since the last frame need not wait for a removal.
 
 use protocol::CheckId;

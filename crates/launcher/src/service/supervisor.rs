@@ -67,7 +67,7 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
             Condition::Ready(ready) => {
                 tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine is fit: checks can be launched");
                 for warning in &ready.warnings {
-                    tracing::warn!(warning, "checks can be launched, but not quite as asked for");
+                    tracing::warn!(warning, "checks can be launched, without everything that was asked for");
                 }
             }
             Condition::Trouble(trouble) => {
@@ -149,8 +149,8 @@ struct Measured {
     trial: Trial,
 }
 
-/// Finds the way to run containers of an image: by [`CRUN`] where the engine lists it and it passes,
-/// otherwise by the engine's default runtime.
+/// Finds the way to run containers of an image: by [`CRUN`] where the engine lists it and it
+/// passes, otherwise by the engine's default runtime.
 async fn fit<E: Engine>(
     shared: &Shared<E>,
     identity: &Identity,
