@@ -33,5 +33,5 @@ pub mod problem;
 pub mod wire;
 
 pub use routes::Now;
-pub use serve::{IntakeError, health, serve};
+pub use serve::{IntakeError, serve};
 pub use settings::{ClientFrom, Settings};

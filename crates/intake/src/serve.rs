@@ -4,20 +4,18 @@
 //! Refused: heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
 use axum::Router;
 use gateway::GatewayClient;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use local_socket::http::{self, HttpLimits};
 use local_socket::{BindError, Limits};
 use thiserror::Error;
 use token::TestDomain;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +42,13 @@ pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Mode of the Unix socket: the web server in front is another user, and whoever has the volume may use it.
 const SOCKET_MODE: u32 = 0o666;
+
+const HTTP_LIMITS: HttpLimits = HttpLimits {
+    head_bytes_max: HEAD_BYTES_MAX,
+    headers_max: HEADERS_MAX,
+    head_time_max: HEAD_TIME_MAX,
+    connection_time_max: CONNECTION_TIME_MAX,
+};
 
 const LIMITS: Limits = Limits {
     connections_max: CONNECTIONS_MAX,
@@ -112,82 +117,10 @@ pub async fn serve(
     Ok(())
 }
 
-async fn converse(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
+async fn converse(stream: UnixStream, router: Router) {
     let service = TowerToHyperService::new(router);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    match tokio::time::timeout(CONNECTION_TIME_MAX, connection).await {
-        Ok(Ok(())) => {}
-        // What strangers send wrong is no news, and says nothing that may be kept.
-        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
-        Err(_elapsed) => tracing::debug!("a connection took too long"),
-    }
-}
-
-/// The longest wait for an intake that is asked whether it serves.
-const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// Longest answer to that question.
-const HEALTH_BYTES_MAX: u64 = 4096;
-
-/// Whether an intake serves at this socket.
-///
-/// # Errors
-/// It does not, or takes too long.
-pub async fn health(socket: &Path) -> io::Result<()> {
-    let asking = async {
-        let mut stream = UnixStream::connect(socket).await?;
-        stream
-            .write_all(b"GET /health HTTP/1.1\r\nhost: intake\r\n\r\n")
-            .await?;
-        let mut answer = Vec::new();
-        stream
-            .take(HEALTH_BYTES_MAX)
-            .read_to_end(&mut answer)
-            .await?;
-        if answer.starts_with(b"HTTP/1.1 200 ") {
-            Ok(())
-        } else {
-            Err(io::Error::other("it answers, but not as it should"))
-        }
-    };
-    tokio::time::timeout(HEALTH_TIME_MAX, asking).await?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a connection is given that sends `begun` and no more.
-    async fn gives(begun: &[u8]) -> (String, Duration) {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let router = Router::new().fallback(std::future::pending::<()>);
-        let started = tokio::time::Instant::now();
-        let serving = tokio::spawn(converse(theirs, router));
-        let (mut from, mut to) = tokio::io::split(ours);
-        to.write_all(begun).await.unwrap();
-        let mut given = Vec::new();
-        from.read_to_end(&mut given).await.unwrap();
-        serving.await.unwrap();
-        (String::from_utf8(given).unwrap(), started.elapsed())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_head_that_comes_too_slowly_is_given_up_on() {
-        for begun in ["", "GET /", "GET / HTTP/1.1\r\nx: y\r\n"] {
-            let (_, elapsed) = gives(begun.as_bytes()).await;
-            assert_eq!(elapsed, HEAD_TIME_MAX, "{begun:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_connection_lasts_longer_than_its_time_whatever_hangs_behind_it() {
-        let (given, elapsed) = gives(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        assert_eq!((given.as_str(), elapsed), ("", CONNECTION_TIME_MAX));
+    // What strangers send wrong is no news.
+    if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {
+        tracing::debug!(%error, "a connection ended early");
     }
 }

@@ -6,6 +6,7 @@
 
 mod bind;
 mod connection;
+pub mod http;
 mod line;
 mod serve;
 

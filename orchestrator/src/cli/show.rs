@@ -11,10 +11,8 @@ use protocol::Host;
 use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
-use crate::inspect::explain::{
-    Entry, Explanation, advice, bare_reason, explain as explain_one, past_in_words,
-};
-use crate::inspect::status::{self, PartStatus};
+use crate::inspect::explain::{bare_reason, look_up};
+use crate::inspect::status;
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
@@ -54,28 +52,14 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     let mut status = tokio::task::spawn_blocking(move || status::read(&reader, now)).await??;
     status.daemon = live(config).await.ok();
     let gateway = GatewayClient::new(config.gateway_socket.clone());
-    status.gateway = Some(ask_at(gateway.status()).await);
     let launcher = LauncherClient::socket(config.launcher_socket.clone());
-    status.launcher = Some(ask_at(launcher.status()).await);
+    status.ask_parts(&gateway, &launcher).await;
     say(&if json {
         serde_json::to_string(&status)?
     } else {
         status.text(&config.data_dir)
     })?;
     Ok(OK)
-}
-
-/// Whoever looks at the status has no patience for a part that hangs.
-async fn ask_at<T, E: std::fmt::Display>(
-    asking: impl Future<Output = Result<T, E>>,
-) -> PartStatus<T> {
-    match tokio::time::timeout(ANSWER_WITHIN, asking).await {
-        Ok(Ok(answer)) => PartStatus::Open(answer),
-        Ok(Err(error)) => PartStatus::Closed(error.to_string()),
-        Err(_elapsed) => PartStatus::Closed(format!(
-            "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
-        )),
-    }
 }
 
 async fn live(config: &Config) -> anyhow::Result<LiveState> {
@@ -99,27 +83,13 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     let mut explanations = Vec::new();
     for name in names(hosts)? {
         let host = Host::parse(&name).with_context(|| format!("{name:?} is no host name"))?;
-        let (stored, waiter) = (reader.record(&host)?, reader.waiter(&host)?);
-        let entry = match (&stored, &waiter) {
-            (Some(stored), _) => Entry::Known(stored),
-            (None, Some(waiter)) => Entry::Waiting(waiter),
-            (None, None) if reader.is_forgotten(&host)? => Entry::Forgotten,
-            (None, None) => Entry::Unknown,
-        };
-        let denied = deny.covers_text(host.as_str());
-        explanations.push(explain_one(
-            &host,
-            entry,
-            denied.as_ref(),
-            now,
-            config.calendar,
-        ));
+        explanations.push(look_up(&reader, &host, &deny, now, config.calendar)?);
     }
     if json {
         say(&serde_json::to_string(&explanations)?)?;
     } else {
         for explanation in &explanations {
-            say(&text(explanation))?;
+            say(&explanation.text())?;
         }
     }
     Ok(OK)
@@ -135,59 +105,6 @@ fn names(hosts: Vec<String>) -> anyhow::Result<Vec<String>> {
             .collect());
     }
     Ok(hosts)
-}
-
-fn text(explanation: &Explanation) -> String {
-    let listed = if explanation.listed {
-        "listed"
-    } else {
-        "not listed"
-    };
-    let since = explanation
-        .since
-        .as_ref()
-        .map(|since| format!(" since {since}"))
-        .unwrap_or_default();
-    let mut lines = vec![
-        format!(
-            "{}: {listed}, because {}",
-            explanation.host, explanation.why
-        ),
-        format!("  state       {}{since}", explanation.state),
-    ];
-    let mut line = |label: &str, value: Option<&String>| {
-        if let Some(value) = value {
-            lines.push(format!("  {label:<11} {value}"));
-        }
-    };
-    let software = explanation.software.as_ref().map(|software| {
-        format!(
-            "{software} {}",
-            explanation.version.as_deref().unwrap_or("")
-        )
-    });
-    line("group", explanation.group.as_ref());
-    line("software", software.as_ref());
-    line("last alive", explanation.last_alive.as_ref());
-    line("last asked", explanation.last_checked.as_ref());
-    let next = if explanation.in_flight {
-        "being asked, or waiting for confirmation".to_owned()
-    } else {
-        explanation
-            .next_check
-            .clone()
-            .unwrap_or_else(|| "never".to_owned())
-    };
-    line("next check", Some(&next));
-    line("note", explanation.note.as_ref());
-    let last = explanation.history.first();
-    let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
-    line("advice", advice.map(str::to_owned).as_ref());
-    for past in &explanation.history {
-        let said = past_in_words(&past.verdict, past.reason.as_deref());
-        lines.push(format!("  {} {said}", past.at));
-    }
-    lines.join("\n")
 }
 
 pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
@@ -208,7 +125,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             Ok(status) => status.trouble.map(|trouble| format!("launcher: {trouble}")),
             Err(error) => Some(format!("launcher: {error}")),
         },
-        Part::Intake => ::intake::health(&config.intake_settings.socket)
+        Part::Intake => local_socket::http::health(&config.intake_settings.socket)
             .await
             .err()
             .map(|error| format!("intake: {error}")),

@@ -3,14 +3,14 @@
 
 mod sentence;
 
-use admission::{Listed, Waiter};
+use admission::{DomainList, Listed, Waiter};
 use census::group::Decision;
 use census::time::{Calendar, Timestamp, rfc3339};
 use census::transition;
 use census::why::{self, Denied, Facts, Found, Reason, Subject};
 use protocol::Host;
 use serde::Serialize;
-use store::Stored;
+use store::{Reader, StoreError, Stored};
 
 use self::sentence::{Details, sentence};
 use crate::names::groups;
@@ -97,6 +97,74 @@ impl Entry<'_> {
         };
         let denied = denied.map_or(Denied::No, |_listed| Denied::Yes);
         why::reason(subject, denied, now, calendar)
+    }
+}
+
+/// Finds a name in the database and explains it.
+///
+/// # Errors
+/// When the database can't be read.
+pub fn look_up(
+    reader: &Reader,
+    host: &Host,
+    deny: &DomainList,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Result<Explanation, StoreError> {
+    let (stored, waiter) = (reader.record(host)?, reader.waiter(host)?);
+    let entry = match (&stored, &waiter) {
+        (Some(stored), _) => Entry::Known(stored),
+        (None, Some(waiter)) => Entry::Waiting(waiter),
+        (None, None) if reader.is_forgotten(host)? => Entry::Forgotten,
+        (None, None) => Entry::Unknown,
+    };
+    let denied = deny.covers_text(host.as_str());
+    Ok(explain(host, entry, denied.as_ref(), now, calendar))
+}
+
+impl Explanation {
+    /// As lines for people.
+    pub fn text(&self) -> String {
+        let listed = if self.listed { "listed" } else { "not listed" };
+        let since = self
+            .since
+            .as_ref()
+            .map(|since| format!(" since {since}"))
+            .unwrap_or_default();
+        let mut lines = vec![
+            format!("{}: {listed}, because {}", self.host, self.why),
+            format!("  state       {}{since}", self.state),
+        ];
+        let mut line = |label: &str, value: Option<&String>| {
+            if let Some(value) = value {
+                lines.push(format!("  {label:<11} {value}"));
+            }
+        };
+        let software = self
+            .software
+            .as_ref()
+            .map(|software| format!("{software} {}", self.version.as_deref().unwrap_or("")));
+        line("group", self.group.as_ref());
+        line("software", software.as_ref());
+        line("last alive", self.last_alive.as_ref());
+        line("last asked", self.last_checked.as_ref());
+        let next = if self.in_flight {
+            "being asked, or waiting for confirmation".to_owned()
+        } else {
+            self.next_check
+                .clone()
+                .unwrap_or_else(|| "never".to_owned())
+        };
+        line("next check", Some(&next));
+        line("note", self.note.as_ref());
+        let last = self.history.first();
+        let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
+        line("advice", advice.map(str::to_owned).as_ref());
+        for past in &self.history {
+            let said = past_in_words(&past.verdict, past.reason.as_deref());
+            lines.push(format!("  {} {said}", past.at));
+        }
+        lines.join("\n")
     }
 }
 
@@ -348,7 +416,7 @@ mod tests {
         assert_eq!(free.next_check, Some(rfc3339(NOW)));
         assert!(free.why.ends_with("it is due"), "{}", free.why);
         let list = b"a.example # it floods";
-        let list = admission::DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
+        let list = DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
         let denied = known(&stored, list.covers_text("a.example").as_ref());
         assert_eq!(denied.next_check, None);
         assert!(denied.why.contains("in: it floods;"), "{}", denied.why);

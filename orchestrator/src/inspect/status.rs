@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use census::source::Memory;
 use census::time::{Timestamp, rfc3339};
+use gateway::GatewayClient;
+use launcher::LauncherClient;
 use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 use store::{Reader, StoreError};
@@ -12,6 +15,9 @@ use store::{Reader, StoreError};
 use crate::daemon::{LiveState, Pace};
 use crate::lists::keep::pause_words;
 use crate::names::gate::TEST_DOMAIN_WARNING;
+
+/// A part that does not answer in this time is not healthy.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The whole answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -153,6 +159,12 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
 }
 
 impl Status {
+    /// Asks gateway and launcher for their part.
+    pub async fn ask_parts(&mut self, gateway: &GatewayClient, launcher: &LauncherClient) {
+        let (gateway, launcher) = tokio::join!(ask_at(gateway.status()), ask_at(launcher.status()));
+        (self.gateway, self.launcher) = (Some(gateway), Some(launcher));
+    }
+
     /// As lines for people.
     pub fn text(&self, data_dir: &Path) -> String {
         let mut lines = vec![format!(
@@ -215,6 +227,19 @@ impl Status {
             });
         }
         lines.join("\n")
+    }
+}
+
+/// Whoever looks at the status has no patience for a part that hangs.
+async fn ask_at<T, E: std::fmt::Display>(
+    asking: impl Future<Output = Result<T, E>>,
+) -> PartStatus<T> {
+    match tokio::time::timeout(ANSWER_WITHIN, asking).await {
+        Ok(Ok(answer)) => PartStatus::Open(answer),
+        Ok(Err(error)) => PartStatus::Closed(error.to_string()),
+        Err(_elapsed) => PartStatus::Closed(format!(
+            "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
+        )),
     }
 }
 

@@ -225,7 +225,7 @@ impl Stage {
         let time = Arc::new(move || UnixSeconds(clock.load(Ordering::Relaxed)));
         tokio::spawn(intake::serve(settings, names, time, end.clone()));
         let socket = at("http.sock");
-        while intake::health(&socket).await.is_err() {
+        while local_socket::http::health(&socket).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Self {

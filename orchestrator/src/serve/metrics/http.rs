@@ -11,10 +11,9 @@ use std::time::Duration;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use local_socket::Listener;
+use local_socket::http::{HttpLimits, answer_one};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +37,13 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A connection's whole life: the head, the page with its waits for the parts and the survey, some 40 KiB to send.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(15);
+
+const LIMITS: HttpLimits = HttpLimits {
+    head_bytes_max: HEAD_BYTES_MAX,
+    headers_max: HEADERS_MAX,
+    head_time_max: HEAD_TIME_MAX,
+    connection_time_max: CONNECTION_TIME_MAX,
+};
 
 /// The web server in front is another user, and whoever has the volume may read.
 const SOCKET_MODE: u32 = 0o666;
@@ -86,14 +92,7 @@ pub(super) async fn converse(
             None => page(source).await,
         })
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    Ok(tokio::time::timeout(CONNECTION_TIME_MAX, connection).await??)
+    Ok(answer_one(stream, service, LIMITS).await?)
 }
 
 /// What is answered without looking at anything.

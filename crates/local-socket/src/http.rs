@@ -1,0 +1,146 @@
+//! HTTP/1.1 over a socket: one request a connection, bounded from the first byte to the last.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::HttpService;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// The bounds on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// Largest head in bytes. hyper takes no bound below 8 KiB.
+    pub head_bytes_max: usize,
+    /// Most headers.
+    pub headers_max: usize,
+    /// From the connection to the end of the head. A web server in front has the whole request by
+    /// then.
+    pub head_time_max: Duration,
+    /// From the connection to the end of the answer.
+    pub connection_time_max: Duration,
+}
+
+/// A connection ended before its answer was sent. It says nothing about the client that may not be
+/// logged.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// The client sent no request, or broke off.
+    #[error("the connection broke")]
+    Broken(#[from] hyper::Error),
+    /// The time of the connection is over.
+    #[error("not over within {0:?}")]
+    Late(Duration),
+}
+
+/// Reads one request, has `service` answer it, and writes the answer.
+///
+/// # Errors
+/// When the connection ends before that.
+pub async fn answer_one<I, S, B>(stream: I, service: S, limits: HttpLimits) -> Result<(), HttpError>
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn StdError + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time_max)
+        .max_buf_size(limits.head_bytes_max)
+        .max_headers(limits.headers_max)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let late = HttpError::Late(limits.connection_time_max);
+    timeout(limits.connection_time_max, connection)
+        .await
+        .map_err(|_elapsed| late)??;
+    Ok(())
+}
+
+/// The longest wait of a health check.
+const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Longest answer to a health check.
+const HEALTH_BYTES_MAX: u64 = 4096;
+
+/// Asks for `/health` at a socket.
+///
+/// # Errors
+/// When the answer is not 200, or takes too long.
+pub async fn health(socket: &Path) -> io::Result<()> {
+    let asking = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        stream
+            .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await?;
+        let mut answer = Vec::new();
+        stream
+            .take(HEALTH_BYTES_MAX)
+            .read_to_end(&mut answer)
+            .await?;
+        if answer.starts_with(b"HTTP/1.1 200 ") {
+            Ok(())
+        } else {
+            Err(io::Error::other("the answer to GET /health is not 200"))
+        }
+    };
+    timeout(HEALTH_TIME_MAX, asking).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use hyper::service::service_fn;
+
+    use super::*;
+
+    const LIMITS: HttpLimits = HttpLimits {
+        head_bytes_max: 8 * 1024,
+        headers_max: 8,
+        head_time_max: Duration::from_secs(5),
+        connection_time_max: Duration::from_secs(60),
+    };
+
+    /// The answer to a client that sends `begun` and nothing more, and the time it takes.
+    async fn answer(begun: &[u8]) -> (String, Duration) {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let service = service_fn(|_request| {
+            std::future::pending::<Result<hyper::Response<String>, Infallible>>()
+        });
+        let started = tokio::time::Instant::now();
+        let serving = answer_one(theirs, service, LIMITS);
+        let (mut from, mut to) = tokio::io::split(ours);
+        let asking = async {
+            to.write_all(begun).await.unwrap();
+            let mut given = Vec::new();
+            from.read_to_end(&mut given).await.unwrap();
+            String::from_utf8(given).unwrap()
+        };
+        let (_served, given) = tokio::join!(serving, asking);
+        (given, started.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_comes_too_slowly_is_given_up_on() {
+        for begun in ["", "GET /", "GET / HTTP/1.1\r\nx: y\r\n"] {
+            let (_, elapsed) = answer(begun.as_bytes()).await;
+            assert_eq!(elapsed, LIMITS.head_time_max, "{begun:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_connection_lasts_longer_than_its_time_whatever_hangs_behind_it() {
+        let (given, elapsed) = answer(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert_eq!((given.as_str(), elapsed), ("", LIMITS.connection_time_max));
+    }
+}
