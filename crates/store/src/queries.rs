@@ -6,6 +6,7 @@ pub(crate) mod each;
 pub(crate) mod host;
 pub(crate) mod host_answers;
 pub(crate) mod listed;
+pub(crate) mod review;
 
 #[cfg(test)]
 mod tests;

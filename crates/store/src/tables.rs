@@ -7,6 +7,7 @@ pub(crate) mod dumps;
 pub(crate) mod forgotten;
 pub(crate) mod groups;
 pub(crate) mod history;
+pub(crate) mod host_decisions;
 pub(crate) mod hosts;
 pub(crate) mod known;
 pub(crate) mod sources;

@@ -5,9 +5,14 @@
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-const STEPS: &[M<'static>] = &[M::up(include_str!(
-    "../../../../migrations/0001_schema.sql"
-))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("../../../../migrations/0001_schema.sql")),
+    M::up(include_str!("../../../../migrations/0002_moderation.sql")),
+];
+
+/// The version of the program's own schema.
+#[cfg(test)]
+pub(crate) const SCHEMA_VERSION: i64 = STEPS.len().cast_signed() as i64;
 
 /// The schema of this program.
 pub(crate) static SCHEMA: Schema = Schema {

@@ -7,9 +7,11 @@
 //! is what the daemon does.
 
 use crate::db::soundness;
-use crate::queries::{counts, due, each, host, host_answers, listed};
+use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::tables::hosts::{add, commit, opt_out, recovery, row, take};
-use crate::tables::{admitted, days, dumps, forgotten, groups, history, known, sources};
+use crate::tables::{
+    admitted, days, dumps, forgotten, groups, history, host_decisions, known, sources,
+};
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
 macro_rules! statements {
@@ -140,6 +142,19 @@ statements! {
     groups::wildcard::NOT_LOOKED_AT => ["SEARCH groups USING INDEX groups_over (decision=?)"],
     groups::wildcard::FOUND => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
     groups::wildcard::TROUBLE => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
+    groups::decide::BY_ID => ["SEARCH group_decisions USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH newer USING COVERING INDEX group_decisions_domain (domain=? AND id>?)"],
+    groups::decide::BEFORE => ["SEARCH group_decisions USING INDEX group_decisions_domain (domain=? AND id<?)"],
+    host_decisions::RECORD => ["SEARCH host_decisions USING INTEGER PRIMARY KEY (rowid>?)"],
+    host_decisions::BY_ID => ["SEARCH host_decisions USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH newer USING COVERING INDEX host_decisions_host (host=? AND id>?)"],
+    review::HELD => ["SEARCH groups USING INDEX groups_over (decision=?)", "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and held groups alone",
+    review::DECIDED => ["SEARCH groups USING INDEX groups_decided (decided_at>?)", "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)"],
+    review::MEMBERS => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and one group alone",
+    review::STATES => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and one group alone",
+    review::SOFTWARE => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and one group alone",
+    review::CAME => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY"] because "a person asks, and one group alone",
+    review::WAITING => ["SEARCH waiting USING PRIMARY KEY (name>?)"],
+    review::GROUP_LOG => ["SEARCH log USING INTEGER PRIMARY KEY (rowid<?)", "SEARCH newer USING COVERING INDEX group_decisions_domain (domain=? AND id>?)"],
+    review::HOST_LOG => ["SEARCH log USING INTEGER PRIMARY KEY (rowid<?)", "SEARCH newer USING COVERING INDEX host_decisions_host (host=? AND id>?)"],
     history::APPEND => ["SEARCH history USING PRIMARY KEY (host_id=?)"],
     history::PRUNE => ["SEARCH history USING PRIMARY KEY (host_id=? AND seq<?)", "SEARCH history USING PRIMARY KEY (host_id=?)"],
     history::NEWEST_FIRST => ["SEARCH history USING PRIMARY KEY (host_id=?)"],

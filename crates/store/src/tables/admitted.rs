@@ -209,7 +209,7 @@ fn put_waiting(connection: &Connection, change: &Change) -> Result<(), StoreErro
     Ok(())
 }
 
-fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, StoreError> {
+pub(crate) fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, StoreError> {
     let source: i64 = row.get(4)?;
     let room = Room::parse(row.get_ref(1)?.as_str().unwrap_or_default());
     Ok(Waiter {

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
+use crate::tables::host_decisions::{Ruling, Undone};
 use crate::tables::hosts::row::HostRow;
 use crate::writer::handle::Writer;
 pub use wildcard::WildcardLook;
@@ -84,6 +85,7 @@ pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE
 /// Writes sizes as they are, for the triggers that compare them with the threshold.
 pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
 
+/// The columns of a [`StoredGroup`].
 macro_rules! columns {
     () => {
         "id, domain, hosts, is_over, decision, a_day, reason, decided_at, asked_since, asked, \
@@ -91,6 +93,7 @@ macro_rules! columns {
          (SELECT count(*) FROM hosts WHERE group_id = groups.id AND held_back = 1) AS held_back"
     };
 }
+pub(crate) use columns;
 
 pub(crate) const OF_HOST: &str =
     "SELECT hosts, is_over, decision, a_day, asked_since, asked FROM groups WHERE id = ?1";
@@ -171,6 +174,21 @@ impl Writer {
         calendar: Calendar,
     ) -> Result<u64, StoreError> {
         self.call(move |c| decide::decide(c, &domain, &decided, calendar))
+            .await
+    }
+
+    /// Undoes the newest decision about a group, by its id: what was decided before it is in force
+    /// again, with the reason of then. Gives the domain and what is in force.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was undone.
+    pub async fn undo_group_decision(
+        &self,
+        id: i64,
+        ruling: Ruling,
+        calendar: Calendar,
+    ) -> Result<Undone<(String, Decision)>, StoreError> {
+        self.call(move |c| decide::undo(c, id, &ruling, calendar))
             .await
     }
 }
@@ -320,7 +338,7 @@ fn find(
         .transpose()
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredGroup, StoreError> {
+pub(crate) fn stored(row: &Row<'_>) -> Result<StoredGroup, StoreError> {
     Ok(StoredGroup {
         domain: row.get("domain")?,
         group: group_columns(row)?,
@@ -342,7 +360,7 @@ pub(crate) fn group_columns(row: &Row<'_>) -> rusqlite::Result<Group> {
 }
 
 /// The schema takes no other word.
-fn decision(row: &Row<'_>) -> rusqlite::Result<Decision> {
+pub(crate) fn decision(row: &Row<'_>) -> rusqlite::Result<Decision> {
     let word: String = row.get("decision")?;
     Ok(match word.as_str() {
         "allow" => Decision::Allow,

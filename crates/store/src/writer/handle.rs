@@ -23,7 +23,7 @@ const QUEUE_MAX: usize = 1024;
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
-    pub(super) known: Arc<KnownNames>,
+    pub(crate) known: Arc<KnownNames>,
 }
 
 impl Writer {

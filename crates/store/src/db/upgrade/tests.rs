@@ -8,10 +8,16 @@ use rusqlite_migration::M;
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::migrate::{self, SCHEMA, Schema};
+use crate::db::migrate::{self, SCHEMA, SCHEMA_VERSION, Schema};
 use crate::db::open::{open_read_only_tuned, open_tuned};
 
 const HOSTS: usize = 40;
+
+/// The program's own schema.
+const OLD: i64 = SCHEMA_VERSION;
+
+/// The version to come.
+const NEW: i64 = OLD + 2;
 
 /// A version to come: two steps more.
 static NEWER: LazyLock<Schema> = LazyLock::new(|| {
@@ -101,6 +107,10 @@ fn names(dir: &TempDir) -> Vec<String> {
     names
 }
 
+fn copy_name(schema: i64) -> String {
+    format!("census.db.schema-{schema}")
+}
+
 const ROW: &str = "name || state || since || due || first_seen";
 
 #[tokio::test]
@@ -110,15 +120,15 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
-    assert_eq!(version(&path(&dir)), 3);
+    assert_eq!(version(&path(&dir)), NEW);
     assert_eq!(rows(&path(&dir), ROW), before);
     assert_eq!(
         rows(&path(&dir), "colour"),
         vec!["blue"; HOSTS],
         "not every step was taken"
     );
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
-    let copy = place(&path(&dir), 1);
+    assert_eq!(names(&dir), ["census.db", &copy_name(OLD)]);
+    let copy = place(&path(&dir), OLD);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
     // The version before opens it, and finds everything.
@@ -153,7 +163,8 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     }
     store.close();
     let bytes = |end| std::fs::read(other.path().join(format!("census.db{end}"))).unwrap();
-    let before = (bytes(""), bytes("-wal"), bytes(".schema-1"));
+    let of_copy = format!(".schema-{OLD}");
+    let before = (bytes(""), bytes("-wal"), bytes(&of_copy));
     assert!(!before.1.is_empty());
 
     let refused = open_tuned(&path(&other), Tuning::default()).unwrap_err();
@@ -161,16 +172,16 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     assert!(
         matches!(
             &refused,
-            OpenError::Newer { found: 3, known: 1, copy: Some(copy), .. } if *copy == place(&path(&other), 1)
+            OpenError::Newer { found: NEW, known: OLD, copy: Some(copy), .. } if *copy == place(&path(&other), OLD)
         ),
         "{refused:?}"
     );
-    assert!(said.contains("census.db.schema-1"), "{said}");
+    assert!(said.contains(&copy_name(OLD)), "{said}");
     assert!(matches!(
         open_read_only_tuned(&path(&other), &SCHEMA),
         Err(OpenError::Newer { .. })
     ));
-    assert!(before == (bytes(""), bytes("-wal"), bytes(".schema-1")));
+    assert!(before == (bytes(""), bytes("-wal"), bytes(&of_copy)));
     // And the newer program goes on with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
@@ -185,25 +196,25 @@ async fn a_reader_of_a_newer_program_does_not_migrate() {
         matches!(
             refused,
             OpenError::Older {
-                found: 1,
-                known: 3,
+                found: OLD,
+                known: NEW,
                 ..
             }
         ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 1);
-    assert!(!place(&path(&dir), 1).exists());
+    assert_eq!(version(&path(&dir)), OLD);
+    assert!(!place(&path(&dir), OLD).exists());
 }
 
 #[tokio::test]
 async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_goes_on() {
     // The moment, and the schema that the crash leaves.
     for (moment, left) in [
-        ("Copied", 1),
-        ("Kept", 1),
-        ("in the last step", 1),
-        ("Migrated", 3),
+        ("Copied", OLD),
+        ("Kept", OLD),
+        ("in the last step", OLD),
+        ("Migrated", NEW),
     ] {
         let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         older_census(&path(&dir)).await;
@@ -218,17 +229,17 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
 
         assert_eq!(version(&path(&after)), left, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
-        let copy = place(&path(&after), 1);
+        let copy = place(&path(&after), OLD);
         assert_eq!(copy.exists(), moment != "Copied", "{moment}");
 
         open_tuned(&path(&after), newer()).unwrap().close();
-        assert_eq!(version(&path(&after)), 3, "{moment}");
+        assert_eq!(version(&path(&after)), NEW, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
         // The copy of where the upgrade began is there whatever happened; nothing half-made is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
-        assert_eq!(version(&copy), 1, "{moment}");
-        assert_eq!(names(&after), ["census.db", "census.db.schema-1"]);
+        assert_eq!(version(&copy), OLD, "{moment}");
+        assert_eq!(names(&after), ["census.db", &copy_name(OLD)]);
     }
 }
 
@@ -253,7 +264,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "{refused:?}"
         );
         assert_eq!(rows(&path(&dir), ROW), before);
-        assert_eq!(rows(&place(&path(&dir), 1), ROW), before);
+        assert_eq!(rows(&place(&path(&dir), OLD), ROW), before);
     }
     // The version before goes on as if nothing had been.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
@@ -264,14 +275,21 @@ async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     // A directory in the copy's place, whoever runs the test.
-    std::fs::create_dir(place(&path(&dir), 1)).unwrap();
+    std::fs::create_dir(place(&path(&dir), OLD)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(
-        matches!(refused, OpenError::Copy { from: 1, to: 3, .. }),
+        matches!(
+            refused,
+            OpenError::Copy {
+                from: OLD,
+                to: NEW,
+                ..
+            }
+        ),
         "{refused:?}"
     );
-    assert_eq!(version(&path(&dir)), 1);
-    assert_eq!(names(&dir), ["census.db", "census.db.schema-1"]);
+    assert_eq!(version(&path(&dir)), OLD);
+    assert_eq!(names(&dir), ["census.db", &copy_name(OLD)]);
 }
 
 #[tokio::test]
@@ -295,7 +313,7 @@ async fn copies_of_the_last_two_schemas_are_kept() {
         open_tuned(&path(&dir), tuning).unwrap().close();
         assert!(copies(&dir).len() <= COPIES_KEPT, "{:?}", copies(&dir));
     }
-    assert_eq!(copies(&dir), ["census.db.schema-3", "census.db.schema-4"]);
-    assert_eq!(usable_copy(&path(&dir), 3), Some(place(&path(&dir), 3)));
-    assert_eq!(usable_copy(&path(&dir), 1), None);
+    assert_eq!(copies(&dir), [copy_name(NEW), copy_name(NEW + 1)]);
+    assert_eq!(usable_copy(&path(&dir), NEW), Some(place(&path(&dir), NEW)));
+    assert_eq!(usable_copy(&path(&dir), OLD), None);
 }

@@ -5,10 +5,11 @@
 
 use census::group::Decision;
 use census::time::{Calendar, Jitter};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{BY_DOMAIN, Decided, MAKE, find};
+use super::{BY_DOMAIN, Decided, MAKE, decision, find};
 use crate::db::error::StoreError;
+use crate::tables::host_decisions::{Ruling, Undone};
 
 pub(crate) const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, reason = ?4, decided_at = ?5, asked_since = NULL, asked = 0 WHERE domain = ?1";
 
@@ -23,6 +24,12 @@ pub(crate) const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
 
 pub(crate) const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
      WHERE last_alive IS NULL AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
+
+pub(crate) const BY_ID: &str = "SELECT domain, NOT EXISTS (SELECT 1 FROM group_decisions AS newer \
+     WHERE newer.domain = group_decisions.domain AND newer.id > ?1) FROM group_decisions WHERE id = ?1";
+
+pub(crate) const BEFORE: &str = "SELECT decision, a_day, reason FROM group_decisions \
+     WHERE domain = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
 
 pub(crate) const DROP_EMPTY: &str =
     "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
@@ -66,6 +73,43 @@ pub(super) fn decide(
     let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
     connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
     Ok(hosts)
+}
+
+/// Undoes a decision, if it is the newest about its group.
+pub(super) fn undo(
+    connection: &Connection,
+    id: i64,
+    ruling: &Ruling,
+    calendar: Calendar,
+) -> Result<Undone<(String, Decision)>, StoreError> {
+    let found: Option<(String, bool)> = connection
+        .prepare_cached(BY_ID)?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((domain, is_newest)) = found else {
+        return Ok(Undone::Unknown);
+    };
+    if !is_newest {
+        return Ok(Undone::Superseded);
+    }
+    let former: Option<(Decision, String)> = connection
+        .prepare_cached(BEFORE)?
+        .query_row(params![domain, id], |row| {
+            Ok((decision(row)?, row.get("reason")?))
+        })
+        .optional()?;
+    let (decision, reason) = match former {
+        Some((decision, reason)) if decision != Decision::None => (decision, reason),
+        Some(_) | None => (Decision::None, ruling.reason.clone()),
+    };
+    let decided = Decided {
+        at: ruling.at,
+        decision,
+        reason,
+        who: ruling.who.clone(),
+    };
+    decide(connection, &domain, &decided, calendar)?;
+    Ok(Undone::Done((domain, decision)))
 }
 
 fn a_day(decision: Decision) -> Option<u32> {

@@ -1,0 +1,316 @@
+//! What moderators look at: groups that are held or decided about, their members, names that wait,
+//! and the log of decisions. Each answer is bounded by its caller's `limit`.
+
+use admission::Waiter;
+use census::group::Decision;
+use census::time::Timestamp;
+use rusqlite::{Row, params};
+
+use crate::db::error::StoreError;
+use crate::db::reader::Reader;
+use crate::tables::admitted;
+use crate::tables::groups::{self, StoredGroup, columns};
+use crate::tables::host_decisions::HostDecision;
+
+/// Days and kinds of software that are counted of a group.
+const COUNTED_MAX: u32 = 20;
+
+/// Milliseconds of a day, as the census counts days: in UTC.
+const DAY_MS: i64 = 86_400_000;
+
+pub(crate) const HELD: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM groups INDEXED BY groups_over WHERE is_over = 1 AND decision = 'none' \
+     ORDER BY hosts DESC, domain LIMIT ?1 OFFSET ?2"
+);
+
+pub(crate) const DECIDED: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM groups WHERE decided_at IS NOT NULL ORDER BY decided_at DESC LIMIT ?1 OFFSET ?2"
+);
+
+/// Ids tell the order in which names came in.
+pub(crate) const MEMBERS: &str = "SELECT name, state, first_seen, software, held_back FROM hosts \
+     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) ORDER BY id DESC LIMIT ?2";
+
+pub(crate) const STATES: &str = "SELECT state, count(*) FROM hosts \
+     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) GROUP BY state ORDER BY 2 DESC";
+
+pub(crate) const SOFTWARE: &str = "SELECT software, count(*) FROM hosts \
+     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) AND software IS NOT NULL \
+     GROUP BY software ORDER BY 2 DESC, 1 LIMIT ?2";
+
+pub(crate) const CAME: &str = "SELECT first_seen / ?3, count(*) FROM hosts \
+     WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) \
+     GROUP BY 1 ORDER BY 1 DESC LIMIT ?2";
+
+pub(crate) const WAITING: &str = "SELECT name, room, first_named_s, last_named_s, source, named_by \
+     FROM waiting WHERE name > ?1 ORDER BY name LIMIT ?2";
+
+pub(crate) const GROUP_LOG: &str = "SELECT id, at, domain, decision, a_day, reason, who, \
+     NOT EXISTS (SELECT 1 FROM group_decisions AS newer WHERE newer.domain = log.domain AND newer.id > log.id) \
+     FROM group_decisions AS log WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+
+pub(crate) const HOST_LOG: &str = "SELECT id, at, host, decision, reason, who, \
+     NOT EXISTS (SELECT 1 FROM host_decisions AS newer WHERE newer.host = log.host AND newer.id > log.id) \
+     FROM host_decisions AS log WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+
+/// Which groups are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that are held, the largest first.
+    Held,
+    /// Those with a decision in force, the newest first.
+    Decided,
+}
+
+/// A host of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// When it came in.
+    pub first_seen: Timestamp,
+    /// NodeInfo's software name.
+    pub software: Option<String>,
+    /// Whether it is held back.
+    pub held_back: bool,
+}
+
+/// The hosts of a group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    /// The newest hosts.
+    pub newest: Vec<Member>,
+    /// Hosts by state.
+    pub states: Vec<(String, u64)>,
+    /// Hosts by software, the most frequent first.
+    pub software: Vec<(String, u64)>,
+    /// Hosts by the day on which they came in, the newest first: the day's start.
+    pub came: Vec<(Timestamp, u64)>,
+}
+
+/// A line of the log of decisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedDecision {
+    /// What was decided about what. Ids count by kind.
+    pub about: About,
+    /// Its id.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+    /// Who, and how.
+    pub who: String,
+    /// No later decision is about the same group or host, so it can be undone.
+    pub is_newest: bool,
+}
+
+/// What a decision is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// A group.
+    Group {
+        /// Its registered domain.
+        domain: String,
+        /// What was decided.
+        decision: Decision,
+    },
+    /// A host.
+    Host {
+        /// Its name.
+        name: String,
+        /// What was decided.
+        decision: HostDecision,
+    },
+}
+
+/// Where the log goes on: decisions below these ids are older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogCursor {
+    /// Of groups.
+    pub group_id: i64,
+    /// Of hosts.
+    pub host_id: i64,
+}
+
+/// A page of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// Decisions, the newest first.
+    pub rows: Vec<LoggedDecision>,
+    /// Where the next page begins. `None` after the last one.
+    pub next: Option<LogCursor>,
+}
+
+impl Reader {
+    /// Groups, at most `limit`, after the first `skip`.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn groups_to_review(
+        &self,
+        which: Which,
+        skip: u32,
+        limit: u32,
+    ) -> Result<Vec<StoredGroup>, StoreError> {
+        let sql = match which {
+            Which::Held => HELD,
+            Which::Decided => DECIDED,
+        };
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let rows = statement.query_map([limit, skip], |row| Ok(groups::stored(row)))?;
+        rows.collect::<Result<Vec<_>, _>>()?.into_iter().collect()
+    }
+
+    /// The hosts of a group: its newest ones, at most `limit`, and counts of all. Takes time with
+    /// the group's size.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn members(&self, domain: &str, limit: u32) -> Result<Members, StoreError> {
+        let snapshot = self.connection().unchecked_transaction()?;
+        let newest = snapshot
+            .prepare_cached(MEMBERS)?
+            .query_map(params![domain, limit], |row| {
+                Ok(Member {
+                    name: row.get(0)?,
+                    state: row.get(1)?,
+                    first_seen: Timestamp(row.get(2)?),
+                    software: row.get(3)?,
+                    held_back: row.get(4)?,
+                })
+            })?
+            .collect::<Result<_, _>>()?;
+        let states = snapshot
+            .prepare_cached(STATES)?
+            .query_map([domain], counted)?
+            .collect::<Result<_, _>>()?;
+        let software = snapshot
+            .prepare_cached(SOFTWARE)?
+            .query_map(params![domain, COUNTED_MAX], counted)?
+            .collect::<Result<_, _>>()?;
+        let came = snapshot
+            .prepare_cached(CAME)?
+            .query_map(params![domain, COUNTED_MAX, DAY_MS], |row| {
+                let day: i64 = row.get(0)?;
+                Ok((Timestamp(day.saturating_mul(DAY_MS)), number(row)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(Members {
+            newest,
+            states,
+            software,
+            came,
+        })
+    }
+
+    /// Names that wait for room, by name, at most `limit`, those after the name `after`.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn waiting_names(
+        &self,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Waiter)>, StoreError> {
+        let mut statement = self.connection().prepare_cached(WAITING)?;
+        let mut rows = statement.query(params![after, limit])?;
+        let mut names = Vec::new();
+        while let Some(row) = rows.next()? {
+            names.push((row.get(0)?, admitted::waiter(row)?));
+        }
+        Ok(names)
+    }
+
+    /// Decisions about groups and hosts, the newest first, at most `limit`, from `cursor` on.
+    ///
+    /// # Errors
+    /// A fault of ours.
+    pub fn decisions(&self, cursor: Option<LogCursor>, limit: u32) -> Result<LogPage, StoreError> {
+        let LogCursor {
+            mut group_id,
+            mut host_id,
+        } = cursor.unwrap_or(LogCursor {
+            group_id: i64::MAX,
+            host_id: i64::MAX,
+        });
+        let snapshot = self.connection().unchecked_transaction()?;
+        // One more than is shown, for whether there is another page.
+        let fetched = i64::from(limit).saturating_add(1);
+        let groups: Vec<LoggedDecision> = snapshot
+            .prepare_cached(GROUP_LOG)?
+            .query_map([group_id, fetched], of_group)?
+            .collect::<Result<_, _>>()?;
+        let hosts: Vec<LoggedDecision> = snapshot
+            .prepare_cached(HOST_LOG)?
+            .query_map([host_id, fetched], of_host)?
+            .collect::<Result<_, _>>()?;
+        let (mut groups, mut hosts) = (groups.into_iter().peekable(), hosts.into_iter().peekable());
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut rows = Vec::new();
+        while rows.len() < limit {
+            // Within a kind ids decide, since clocks jump; between kinds there is only the time.
+            let is_groups_turn = match (groups.peek(), hosts.peek()) {
+                (Some(group), Some(host)) => group.at >= host.at,
+                (group, _) => group.is_some(),
+            };
+            let (next, id) = if is_groups_turn {
+                (groups.next(), &mut group_id)
+            } else {
+                (hosts.next(), &mut host_id)
+            };
+            let Some(row) = next else { break };
+            *id = row.id;
+            rows.push(row);
+        }
+        let has_more = groups.peek().is_some() || hosts.peek().is_some();
+        Ok(LogPage {
+            rows,
+            next: has_more.then_some(LogCursor { group_id, host_id }),
+        })
+    }
+}
+
+fn counted(row: &Row<'_>) -> rusqlite::Result<(String, u64)> {
+    Ok((row.get(0)?, number(row)?))
+}
+
+/// The second column, a count.
+fn number(row: &Row<'_>) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default())
+}
+
+fn of_group(row: &Row<'_>) -> rusqlite::Result<LoggedDecision> {
+    Ok(LoggedDecision {
+        id: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        about: About::Group {
+            domain: row.get(2)?,
+            decision: groups::decision(row)?,
+        },
+        reason: row.get(5)?,
+        who: row.get(6)?,
+        is_newest: row.get(7)?,
+    })
+}
+
+fn of_host(row: &Row<'_>) -> rusqlite::Result<LoggedDecision> {
+    let word: String = row.get(3)?;
+    Ok(LoggedDecision {
+        id: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        about: About::Host {
+            name: row.get(2)?,
+            decision: HostDecision::parse(&word),
+        },
+        reason: row.get(4)?,
+        who: row.get(5)?,
+        is_newest: row.get(6)?,
+    })
+}

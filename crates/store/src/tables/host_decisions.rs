@@ -1,0 +1,237 @@
+//! The table `host_decisions`: what moderators decided about single hosts. Decisions are never
+//! changed; a decision is undone by another one.
+
+use census::state::OptedOutBy;
+use census::time::Timestamp;
+use protocol::Host;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::db::error::StoreError;
+use crate::tables::hosts::opt_out::{self, OptIn, OptOut};
+use crate::writer::handle::Writer;
+
+pub(crate) const RECORD: &str =
+    "INSERT INTO host_decisions (at, host, decision, reason, who) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+pub(crate) const BY_ID: &str = "SELECT host, decision, NOT EXISTS (SELECT 1 FROM host_decisions AS newer \
+     WHERE newer.host = host_decisions.host AND newer.id > ?1) FROM host_decisions WHERE id = ?1";
+
+/// What a moderator decides about a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostDecision {
+    /// It is neither checked nor listed.
+    TakeOut,
+    /// The end of that.
+    PutBack,
+}
+
+impl HostDecision {
+    /// Its word in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TakeOut => "take_out",
+            Self::PutBack => "put_back",
+        }
+    }
+
+    /// The decision of this word. The schema takes no other word.
+    pub(crate) fn parse(word: &str) -> Self {
+        match word {
+            "put_back" => Self::PutBack,
+            _ => Self::TakeOut,
+        }
+    }
+
+    fn opposite(self) -> Self {
+        match self {
+            Self::TakeOut => Self::PutBack,
+            Self::PutBack => Self::TakeOut,
+        }
+    }
+}
+
+/// Who decides, when and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// When.
+    pub at: Timestamp,
+    /// Who, and how: `moderator ada`, `operator, by command`.
+    pub who: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The effect of a moderator's decision about a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostDecided {
+    /// The effect of [`HostDecision::TakeOut`].
+    Out(OptOut),
+    /// The effect of [`HostDecision::PutBack`].
+    Back(OptIn),
+}
+
+/// The effect of undoing a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone<T> {
+    /// The decision before it is in force again.
+    Done(T),
+    /// Another decision about the same host or group came after it.
+    Superseded,
+    /// There is no such decision.
+    Unknown,
+}
+
+impl Writer {
+    /// Takes a host out, or puts it back, in the name of a moderator. The decision is recorded if it
+    /// has an effect.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was decided.
+    pub async fn decide_host(
+        &self,
+        host: &Host,
+        decision: HostDecision,
+        ruling: Ruling,
+    ) -> Result<HostDecided, StoreError> {
+        let named = host.clone();
+        let done = self
+            .call(move |c| decide(c, &named, decision, &ruling))
+            .await?;
+        self.known.learn(host);
+        Ok(done)
+    }
+
+    /// Undoes the newest decision about a host, by its id. The reason is `ruling`'s.
+    ///
+    /// # Errors
+    /// A fault of ours; nothing was undone.
+    pub async fn undo_host_decision(
+        &self,
+        id: i64,
+        ruling: Ruling,
+    ) -> Result<Undone<(Host, HostDecided)>, StoreError> {
+        self.call(move |c| {
+            let found: Option<(String, String, bool)> = c
+                .prepare_cached(BY_ID)?
+                .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            let Some((name, word, is_newest)) = found else {
+                return Ok(Undone::Unknown);
+            };
+            // A name that is none in this version is parked, and nobody decides about it.
+            let Some(host) = Host::parse(&name).ok().filter(|_| is_newest) else {
+                return Ok(Undone::Superseded);
+            };
+            let decision = HostDecision::parse(&word).opposite();
+            let decided = decide(c, &host, decision, &ruling)?;
+            Ok(Undone::Done((host, decided)))
+        })
+        .await
+    }
+}
+
+fn decide(
+    connection: &Connection,
+    host: &Host,
+    decision: HostDecision,
+    ruling: &Ruling,
+) -> Result<HostDecided, StoreError> {
+    let by = OptedOutBy::Moderator;
+    let decided = match decision {
+        HostDecision::TakeOut => {
+            HostDecided::Out(opt_out::opt_out(connection, host, by, ruling.at)?)
+        }
+        HostDecision::PutBack => {
+            HostDecided::Back(opt_out::opt_in(connection, host, by, ruling.at)?)
+        }
+    };
+    if matches!(
+        decided,
+        HostDecided::Out(OptOut::Done) | HostDecided::Back(OptIn::Done)
+    ) {
+        let word = decision.as_str();
+        connection.prepare_cached(RECORD)?.execute(params![
+            ruling.at.0,
+            host.as_str(),
+            word,
+            ruling.reason,
+            ruling.who
+        ])?;
+    }
+    Ok(decided)
+}
+
+#[cfg(test)]
+mod tests {
+    use census::state::State;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::Store;
+
+    const NOW: Timestamp = Timestamp(1_790_000_000_000);
+
+    fn census() -> (Store, TempDir) {
+        let folder = TempDir::new().unwrap();
+        let store = crate::open(&folder.path().join("census.db")).unwrap();
+        (store, folder)
+    }
+
+    fn host(name: &str) -> Host {
+        Host::parse(name).unwrap()
+    }
+
+    fn ruling(who: &str) -> Ruling {
+        Ruling {
+            at: NOW,
+            who: who.to_owned(),
+            reason: "spam".to_owned(),
+        }
+    }
+
+    fn state(store: &Store, name: &str) -> Option<State> {
+        let found = store.reader().unwrap().record(&host(name)).unwrap();
+        found.map(|found| found.record.state)
+    }
+
+    #[tokio::test]
+    async fn a_host_is_taken_out_and_put_back_and_the_log_says_by_whom() {
+        let (store, _folder) = census();
+        let (writer, a) = (store.writer(), host("a.example"));
+        let out = HostDecision::TakeOut;
+        let decided = writer.decide_host(&a, out, ruling("moderator ada")).await;
+        assert_eq!(decided.unwrap(), HostDecided::Out(OptOut::Done));
+        let by = OptedOutBy::Moderator;
+        assert_eq!(state(&store, "a.example"), Some(State::OptedOut { by }));
+        let again = writer.decide_host(&a, out, ruling("moderator bob")).await;
+        assert_eq!(again.unwrap(), HostDecided::Out(OptOut::Stands { by }));
+        let undone = writer.undo_host_decision(1, ruling("moderator bob")).await;
+        let expect = Undone::Done((a.clone(), HostDecided::Back(OptIn::Done)));
+        assert_eq!(undone.unwrap(), expect);
+        assert_eq!(state(&store, "a.example"), Some(State::Discovered));
+        for (id, expect) in [(1, Undone::Superseded), (7, Undone::Unknown)] {
+            let undone = writer.undo_host_decision(id, ruling("moderator bob")).await;
+            assert_eq!(undone.unwrap(), expect, "{id}");
+        }
+        let log = store.reader().unwrap().decisions(None, 10).unwrap();
+        let log: Vec<_> = log.rows.iter().map(|row| row.who.as_str()).collect();
+        assert_eq!(
+            log,
+            ["moderator bob", "moderator ada"],
+            "no effect, no line"
+        );
+    }
+
+    #[tokio::test]
+    async fn no_moderator_undoes_an_owners_word() {
+        let (store, _folder) = census();
+        let (writer, a, by) = (store.writer(), host("a.example"), OptedOutBy::Owner);
+        writer.opt_out(&a, by, NOW).await.unwrap();
+        let back = HostDecision::PutBack;
+        let decided = writer.decide_host(&a, back, ruling("moderator ada")).await;
+        assert_eq!(decided.unwrap(), HostDecided::Back(OptIn::NotTheirs { by }));
+        assert_eq!(state(&store, "a.example"), Some(State::OptedOut { by }));
+        let log = store.reader().unwrap().decisions(None, 10).unwrap();
+        assert!(log.rows.is_empty());
+    }
+}
