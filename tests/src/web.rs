@@ -17,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct Web {
     nginx: Child,
     address: String,
+    console_address: String,
     log: PathBuf,
 }
 
@@ -26,7 +27,27 @@ impl Web {
     /// # Errors
     /// When nginx is not installed, or does not come to listen.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        Self::start_with(folder, public, None).await
+    }
+
+    /// Serves the console behind this socket as well, at a port of its own.
+    ///
+    /// # Errors
+    /// When nginx is not installed, or does not come to listen.
+    pub async fn start_with_console(
+        folder: &Path,
+        public: &Path,
+        console: &Path,
+    ) -> anyhow::Result<Self> {
+        Self::start_with(folder, public, Some(console)).await
+    }
+
+    async fn start_with(
+        folder: &Path,
+        public: &Path,
+        console: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let port = free_port()?;
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nginx");
         let place = folder.display();
         let text = std::fs::read_to_string(own.join("nginx.conf"))?
@@ -38,6 +59,14 @@ impl Web {
         std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
         // The metrics have a port of their own, of which nothing is asked here.
         std::fs::write(folder.join("metrics.conf"), "")?;
+        let console_port = free_port()?;
+        if let Some(socket) = console {
+            let text = std::fs::read_to_string(own.join("console.conf"))?
+                .replace("/tmp/", &format!("{place}/"))
+                .replace("/run/console-http/http.sock", &socket.display().to_string())
+                .replace("listen 8081", &format!("listen 127.0.0.1:{console_port}"));
+            std::fs::write(folder.join("console.conf"), text)?;
+        }
         let start = std::fs::read_to_string(own.join("start"))?
             .replace("=/tmp/", &format!("={place}/"))
             .replace("/etc/fedicensus/", &format!("{place}/"));
@@ -51,6 +80,7 @@ impl Web {
         let web = Self {
             nginx,
             address: format!("http://127.0.0.1:{port}"),
+            console_address: format!("http://localhost:{console_port}"),
             log,
         };
         let begun = Instant::now();
@@ -64,6 +94,12 @@ impl Web {
     /// `http://127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// `http://localhost:PORT` of the console. Under this name browsers take cookies that need TLS
+    /// without it.
+    pub fn console_address(&self) -> &str {
+        &self.console_address
     }
 
     /// The largest resident memory that its processes had, added up, in KiB.
@@ -103,6 +139,10 @@ impl Web {
             self.nginx.wait().ok();
         }
     }
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl Drop for Web {

@@ -3,6 +3,8 @@
 //! With [`Engine::Process`] the launcher is the tests' own, over [`crate::ProcessEngine`]; with [`Engine::Socket`] it is the product's and starts
 //! real containers.
 
+mod commands;
+mod lock;
 mod options;
 mod settings;
 mod usage;
@@ -10,7 +12,7 @@ mod usage;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -52,6 +54,8 @@ pub enum Role {
     Launcher,
     /// The daemon.
     Run,
+    /// The moderators' console.
+    Console,
 }
 
 impl Role {
@@ -60,6 +64,7 @@ impl Role {
             Self::Gateway => "gateway",
             Self::Launcher => "launcher",
             Self::Run => "run",
+            Self::Console => "console",
         }
     }
 }
@@ -139,6 +144,9 @@ impl World {
     /// # Errors
     /// When its program can't be started.
     pub async fn begin(&mut self, role: Role) -> anyhow::Result<()> {
+        if role == Role::Run {
+            lock::until_free(&self.path("data/census.db.lock")).await?;
+        }
         let log = std::fs::File::options()
             .create(true)
             .append(true)
@@ -296,58 +304,6 @@ impl World {
             .get(&role)
             .with_context(|| format!("{role:?} does not run"))?;
         Usage::of(child.id())
-    }
-
-    /// Runs a command of `fedicensus` with this world's settings.
-    ///
-    /// # Errors
-    /// When it can't be run.
-    pub fn command(&self, arguments: &[&str]) -> anyhow::Result<Output> {
-        Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
-    }
-
-    /// Starts a command, for whoever wants to kill it.
-    ///
-    /// # Errors
-    /// When it can't be started.
-    pub fn begin_command(&self, arguments: &[&str]) -> anyhow::Result<Child> {
-        Ok(self
-            .program(arguments)?
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?)
-    }
-
-    /// Runs a command with some settings changed.
-    ///
-    /// # Errors
-    /// When it can't be run.
-    pub fn command_with(
-        &self,
-        settings: &[(&str, &str)],
-        arguments: &[&str],
-    ) -> anyhow::Result<Output> {
-        let mut changed = self.settings.clone();
-        for (key, value) in settings {
-            changed.set(key, value);
-        }
-        let directory = tempfile::tempdir()?;
-        let mut command = Command::new(program("fedicensus")?);
-        command
-            .args(arguments)
-            .env_clear()
-            .envs(changed.environment(directory.path())?);
-        Ok(command.stdin(Stdio::null()).output()?)
-    }
-
-    fn program(&self, arguments: &[&str]) -> anyhow::Result<Command> {
-        let mut command = Command::new(program("fedicensus")?);
-        command
-            .args(arguments)
-            .env_clear()
-            .envs(self.environment()?);
-        Ok(command)
     }
 
     fn environment(&self) -> anyhow::Result<BTreeMap<String, String>> {

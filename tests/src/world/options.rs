@@ -12,12 +12,14 @@ pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 pub const EGRESS: &str = "run/egress";
 
 /// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 6] = [
+pub const RUN_FOLDERS: [&str; 8] = [
     "run/gateway",
     "run/launcher",
     "run/texts",
     "run/intake",
     "run/metrics",
+    "run/console",
+    "run/console-http",
     EGRESS,
 ];
 
