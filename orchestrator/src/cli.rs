@@ -7,9 +7,11 @@ mod admission;
 mod ask;
 mod copies;
 mod db;
+mod decisions;
 mod groups;
 mod key;
 mod minoru;
+mod moderator;
 mod show;
 mod sources;
 mod token;
@@ -24,7 +26,7 @@ use protocol::Host;
 use self::token::TokenCommand;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
 use crate::roles;
-use crate::serve::control::By;
+use crate::serve::control::{By, Request};
 
 /// Where the settings file is looked for when none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
@@ -61,6 +63,11 @@ enum Command {
     Gateway,
     /// Run the intake: takes submissions and opt-outs over HTTP, behind a web server
     Intake,
+    /// Run the console: moderators' pages behind a login, over HTTP, behind a web server
+    Console,
+    /// Add, list, reset and remove moderators' accounts, which the console keeps
+    #[command(subcommand)]
+    Moderator(moderator::Moderator),
     /// Check one host through the whole path and show each step
     Check {
         /// The host
@@ -112,6 +119,9 @@ enum Command {
         /// Take it back
         #[arg(long)]
         undo: bool,
+        /// Why, for the log of moderators' decisions
+        #[arg(long)]
+        reason: Option<String>,
     },
     /// Publish the list now
     Dump {
@@ -138,6 +148,9 @@ enum Command {
     /// Look at groups, all hosts below one registered domain, and decide about those that are held
     #[command(subcommand)]
     Groups(groups::Groups),
+    /// Read the log of decisions about groups and hosts, and undo one
+    #[command(subcommand)]
+    Decisions(decisions::Decisions),
     /// Look at the public lists that are read on a schedule, and resume one that is paused
     #[command(subcommand)]
     Sources(sources::Sources),
@@ -188,6 +201,8 @@ enum Part {
     Gateway,
     /// The intake
     Intake,
+    /// The console
+    Console,
 }
 
 fn parse_host(text: &str) -> Result<Host, String> {
@@ -286,6 +301,8 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Launcher => roles::launcher(config).await.map(|()| OK),
         Command::Gateway => roles::gateway(config).await.map(|()| OK),
         Command::Intake => roles::intake(config).await.map(|()| OK),
+        Command::Console => Box::pin(roles::console(config)).await.map(|()| OK),
+        Command::Moderator(command) => moderator::obey(&command, config),
         Command::Check { host } => ask::check(config, host).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
         Command::Import {
@@ -300,12 +317,26 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
             output,
         } => show::status(config, output.json).await,
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
-        Command::OptOut { host, by, undo } => ask::opt_out(config, host, by, undo).await,
+        Command::OptOut {
+            host,
+            by,
+            undo,
+            reason,
+        } => {
+            let request = Request::OptOut {
+                host,
+                by,
+                undo,
+                reason,
+            };
+            ask::either(config, request).await
+        }
         Command::Dump { force } => ask::dump(config, force).await,
         Command::Backup { file } => copies::backup(config, &file),
         Command::Restore { file } => copies::restore(config, &file),
         Command::Db(command) => db::obey(&command, config),
         Command::Groups(command) => groups::obey(command, config).await,
+        Command::Decisions(command) => decisions::obey(command, config).await,
         Command::Sources(command) => sources::obey(command, config).await,
         Command::Key(command) => key::obey(&command, config),
         Command::Health { part } => show::health(config, part).await,

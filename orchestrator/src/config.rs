@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use ::console::LogAddresses;
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use launcher::SlotMode;
@@ -40,6 +41,9 @@ pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, ma
 
 /// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
 const SPARE_PLACES: u64 = 2;
+
+/// Moderators' accounts, in the console's own data directory.
+const ACCOUNTS_FILE: &str = "accounts.db";
 
 /// The setting that the daemon and the intake read alike.
 const TEST_DOMAIN_KEY: &str = "lab.test_domain";
@@ -164,6 +168,10 @@ pub struct Config {
     pub metrics_socket: Option<PathBuf>,
     /// For the intake role.
     pub intake_settings: ::intake::Settings,
+    /// The daemon's socket for the console, if there is one.
+    pub console_socket: Option<PathBuf>,
+    /// For the console role.
+    pub console_settings: ::console::Settings,
 }
 
 impl Values {
@@ -262,7 +270,8 @@ impl Config {
             Reserved::Refuse
         };
         let sockets = Sockets::new(values)?;
-        let data_dir = values.parse("data_dir", path)?;
+        let data_dir: PathBuf = values.parse("data_dir", path)?;
+        let console_settings = console_settings(values, &sockets, &data_dir)?;
         let suffix_list = SuffixPlace(data_dir.join(lists::suffix_list::FILE_NAME));
         let checks = derived::checks(values)?;
         let opens_max = derived::opens_max(values)?;
@@ -293,6 +302,8 @@ impl Config {
             intake_socket: sockets.intake_if_opened(),
             metrics_socket: sockets.metrics_if_opened(),
             intake_settings: intake::settings(values, &sockets)?,
+            console_socket: sockets.console_if_opened(),
+            console_settings,
         })
     }
 
@@ -415,6 +426,25 @@ fn launcher_settings(
             ..launcher::spec::Confinement::default()
         },
         ..launcher::Settings::default()
+    })
+}
+
+fn console_settings(
+    values: &Values,
+    sockets: &Sockets,
+    data_dir: &Path,
+) -> Result<::console::Settings, ConfigError> {
+    let logs_addresses = values.parse("console_log_addresses", boolean)?;
+    Ok(::console::Settings {
+        socket: sockets.console_http(),
+        census_socket: sockets.console(),
+        accounts: data_dir.join(ACCOUNTS_FILE),
+        log_addresses: if logs_addresses {
+            LogAddresses::Yes
+        } else {
+            LogAddresses::No
+        },
+        hashes: ::console::settings::ordinary_hashes(),
     })
 }
 

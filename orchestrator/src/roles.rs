@@ -1,4 +1,4 @@
-//! The long-lived roles: daemon, launcher, gateway, intake. Each runs until SIGTERM or SIGINT.
+//! The long-lived roles: daemon, launcher, gateway, intake, console. Each runs until SIGTERM or SIGINT.
 
 mod open_files;
 
@@ -17,6 +17,7 @@ use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::lists;
 use crate::names::gate::{self, NameGate};
 use crate::names::groups;
+use crate::serve::console::{ConsoleHandler, ConsoleServer};
 use crate::serve::control::{ControlSocket, Handler};
 use crate::serve::intake::IntakeServer;
 use crate::serve::intake::proofs::Visits;
@@ -46,6 +47,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
     let handler = Handler::with_daemon(&services, orders, live.clone());
     let intake = intake_server(config, &store, &services, &handler)?;
+    let console = console_server(config, &store, &services, &handler)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
@@ -69,23 +71,12 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let control = ControlSocket::open(&config.control_socket())?;
     let control = control.serve(handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
-    let intake = async {
-        match intake {
-            Some(server) => server.serve(shutdown.clone()).await,
-            None => Ok(()),
-        }
-    };
-    let metrics = async {
-        match metrics {
-            Some(server) => server.serve(shutdown.clone()).await,
-            None => Ok(()),
-        }
-    };
     // When one fails, the process ends, and whoever watches it starts a new one.
     tokio::try_join!(
         control,
-        intake,
-        metrics,
+        if_there(intake.map(|server| server.serve(shutdown.clone()))),
+        if_there(console.map(|server| server.serve(shutdown.clone()))),
+        if_there(metrics.map(|server| server.serve(shutdown.clone()))),
         waiting,
         grouped,
         wildcards,
@@ -94,6 +85,14 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         daemon.run(shutdown.clone())
     )?;
     Ok(())
+}
+
+/// Serves at a socket, if it is open.
+async fn if_there(serving: Option<impl Future<Output = anyhow::Result<()>>>) -> anyhow::Result<()> {
+    match serving {
+        Some(serving) => serving.await,
+        None => Ok(()),
+    }
 }
 
 /// The intake's socket, where there is one.
@@ -108,6 +107,21 @@ fn intake_server(
     };
     let proofs = Arc::new(Visits::new(services.clone()));
     IntakeServer::open(path, handler.clone(), store.reader()?, proofs).map(Some)
+}
+
+/// The console's socket, where there is one.
+fn console_server(
+    config: &Config,
+    store: &Store,
+    services: &Services,
+    handler: &Handler,
+) -> anyhow::Result<Option<ConsoleServer>> {
+    let Some(path) = &config.console_socket else {
+        return Ok(None);
+    };
+    let (reader, services) = (store.reader()?, services.clone());
+    let answers = ConsoleHandler::new(handler.clone(), reader, services, config.data_dir.clone());
+    ConsoleServer::open(path, answers).map(Some)
 }
 
 /// Prometheus's socket, where there is one.
@@ -182,6 +196,16 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+pub(crate) async fn console(config: &Config) -> anyhow::Result<()> {
+    let shutdown = until_signal()?;
+    open_files::raise();
+    let now = Arc::new(|| since_epoch(SystemClock.now()));
+    ::console::serve(config.console_settings.clone(), now, shutdown)
+        .await
+        .context("console")?;
+    Ok(())
+}
+
 fn warn_lab_mode(config: &Config) {
     if config.reserved == admission::Reserved::AllowInLab {
         tracing::warn!("LAB MODE: names below .test and .example are admitted");
@@ -195,6 +219,12 @@ fn warn_lab_mode(config: &Config) {
     if config.admission.test_domain == admission::TestDomain::Allow {
         tracing::warn!("{}", gate::TEST_DOMAIN_WARNING);
     }
+}
+
+/// A moment as the limiter and the accounts have it.
+pub(crate) fn since_epoch(now: census::time::Timestamp) -> limiter::login::record::Timestamp {
+    let ms = u64::try_from(now.0).unwrap_or_default();
+    limiter::login::record::Timestamp(std::time::Duration::from_millis(ms))
 }
 
 fn until_signal() -> anyhow::Result<CancellationToken> {

@@ -1,5 +1,6 @@
-//! What the daemon answers at its sockets: commands, the intake, Prometheus.
+//! What the daemon answers at its sockets: commands, the intake, the console, Prometheus.
 
+pub mod console;
 pub mod control;
 pub mod intake;
 pub mod metrics;

@@ -16,6 +16,7 @@ mod commands;
 mod confinement;
 mod failures;
 mod metrics;
+mod moderators;
 mod names;
 mod owners;
 mod personas;

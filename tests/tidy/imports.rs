@@ -51,6 +51,12 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["limiter"],
         &["tokio", "axum", "reqwest", "bollard", "jiff"],
     ),
+    // Neither the census's database nor a network.
+    (
+        "console",
+        &["accounts", "limiter", "local-socket"],
+        &["rusqlite", "reqwest", "bollard"],
+    ),
     // Only tokio's locks and timer.
     (
         "limiter",
@@ -107,8 +113,10 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         "orchestrator",
         &[
             "protocol",
+            "accounts",
             "census",
             "admission",
+            "console",
             "store",
             "dump",
             "files",
@@ -116,6 +124,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "import-minoru",
             "intake",
             "launcher",
+            "limiter",
             "local-socket",
             "report",
             "scheduler",
@@ -140,6 +149,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         "bench",
         &[
             "protocol",
+            "accounts",
             "admission",
             "census",
             "chart",
@@ -147,6 +157,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "lab",
             "launcher",
+            "limiter",
             "orchestrator",
             "scheduler",
             "site",
@@ -179,6 +190,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "admission",
             "census",
             "fedicensus-checker",
+            "console",
             "gateway",
             "launcher",
             "report",

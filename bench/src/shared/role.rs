@@ -59,6 +59,11 @@ impl Role {
         Ok(())
     }
 
+    /// The file of what it printed.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// The id of its process.
     pub fn id(&self) -> Result<u32> {
         let name = self.name;

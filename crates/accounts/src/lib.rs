@@ -19,6 +19,6 @@ mod mac;
 pub use error::AccountsError;
 pub use file::Accounts;
 pub use holds::HoldShown;
-pub use moderators::{Accepted, Candidate, Enrolled, Moderator};
+pub use moderators::{Accepted, Candidate, Enrolled, Moderator, is_name};
 pub use password::Password;
 pub use sessions::{Session, Token};

@@ -281,11 +281,15 @@ fn draw_codes(
     Ok(codes)
 }
 
-fn check_name(name: &str) -> Result<(), AccountsError> {
+/// Whether an account can have this name: 1 to 64 of a-z, 0-9, `-`, `_` and `.`.
+pub fn is_name(name: &str) -> bool {
     let is_of_name =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
-    let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_of_name);
-    if is_name {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_of_name)
+}
+
+fn check_name(name: &str) -> Result<(), AccountsError> {
+    if is_name(name) {
         Ok(())
     } else {
         Err(AccountsError::BadName(name.to_owned()))

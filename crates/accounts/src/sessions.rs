@@ -50,6 +50,13 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
+    /// A token that was never used before.
+    pub fn draw(random: &mut impl CryptoRng) -> Self {
+        let mut bytes = Zeroizing::new([0; TOKEN_BYTES]);
+        random.fill_bytes(bytes.as_mut());
+        Self(bytes)
+    }
+
     /// The token in a cookie; `None` if it can't be one.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
@@ -79,9 +86,7 @@ impl Accounts {
         now: Timestamp,
         random: &mut impl CryptoRng,
     ) -> Result<Option<Token>, AccountsError> {
-        let mut bytes = [0; TOKEN_BYTES];
-        random.fill_bytes(&mut bytes);
-        let token = Token(Zeroizing::new(bytes));
+        let token = Token::draw(random);
         let transaction = self.connection.transaction()?;
         let added = transaction.execute(
             "INSERT INTO sessions (token, moderator, browser, created_at, used_at) \

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::names::gate::Brought;
 use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
-use crate::serve::control::{self, AddReport, Answer, By, Handler, NAMES_PER_REQUEST_MAX, Request};
+use crate::serve::control::{self, AddReport, Answer, Handler, NAMES_PER_REQUEST_MAX, Request};
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SystemClock};
 
@@ -154,10 +154,6 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(str::to_owned)
         .collect())
-}
-
-pub(super) async fn opt_out(config: &Config, host: Host, by: By, undo: bool) -> anyhow::Result<u8> {
-    either(config, Request::OptOut { host, by, undo }).await
 }
 
 /// Asks the daemon, or the database itself when none runs.

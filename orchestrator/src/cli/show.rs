@@ -129,6 +129,10 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             .await
             .err()
             .map(|error| format!("intake: {error}")),
+        Part::Console => local_socket::http::health(&config.console_settings.socket)
+            .await
+            .err()
+            .map(|error| format!("console: {error}")),
     };
     Ok(match trouble {
         None => {

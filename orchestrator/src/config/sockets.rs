@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::value::{list, one_of, path};
+use super::value::{boolean, list, one_of, path};
 use super::{ConfigError, Values};
 
 /// A socket that is opened only if the operator wants it.
@@ -19,6 +19,9 @@ enum Optional {
 pub(super) struct Sockets {
     run_dir: PathBuf,
     opened: Vec<Optional>,
+    /// A setting apart, so that what sets up the console and what sets up the intake can be
+    /// combined.
+    opens_console: bool,
 }
 
 impl Sockets {
@@ -26,6 +29,7 @@ impl Sockets {
         Ok(Self {
             run_dir: values.parse("run_dir", path)?,
             opened: values.parse("optional_sockets", optional)?,
+            opens_console: values.parse("console_socket", boolean)?,
         })
     }
 
@@ -57,6 +61,16 @@ impl Sockets {
         self.run_dir.join("intake-http/http.sock")
     }
 
+    /// At which the daemon serves the console.
+    pub(super) fn console(&self) -> PathBuf {
+        self.run_dir.join("console/console.sock")
+    }
+
+    /// At which the console takes HTTP requests from the web server in front.
+    pub(super) fn console_http(&self) -> PathBuf {
+        self.run_dir.join("console-http/http.sock")
+    }
+
     /// [`Self::texts`], if the gateway opens it.
     pub(super) fn texts_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Texts).then(|| self.texts())
@@ -71,6 +85,11 @@ impl Sockets {
     pub(super) fn metrics_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Metrics)
             .then(|| self.run_dir.join("metrics/metrics.sock"))
+    }
+
+    /// [`Self::console`], if the daemon opens it.
+    pub(super) fn console_if_opened(&self) -> Option<PathBuf> {
+        self.opens_console.then(|| self.console())
     }
 
     fn opened(&self, socket: Optional) -> bool {

@@ -44,7 +44,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "data_dir",
         "/data",
-        "Directory of the database `census.db` and of `control.sock`. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes.",
+        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes.",
     ),
     setting(
         "public_dir",
@@ -94,7 +94,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "run_dir",
         "/run",
-        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, and `egress`, with a folder for each check.",
+        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, and `egress`, with a folder for each check.",
     ),
     setting(
         "optional_sockets",
@@ -170,6 +170,16 @@ pub const SETTINGS: &[Setting] = &[
         "intake_log_key",
         "",
         "Public key, 64 hex digits, that Sigsum's tools sign in the place of a log's when they make tokens for this census; empty: their tokens are not taken (intake only).",
+    ),
+    setting(
+        "console_socket",
+        "false",
+        "Whether the daemon opens `console/console.sock` below `run_dir`, at which the moderators' console asks and decides (run only; docs/console.md).",
+    ),
+    setting(
+        "console_log_addresses",
+        "false",
+        "Whether the console logs the address of each client whose login fails or is refused, for fail2ban. Otherwise no address reaches a log (console only; docs/console.md).",
     ),
     setting(
         "log",
@@ -292,7 +302,7 @@ mod tests {
     use super::*;
 
     /// Another one must replace or derive one of these.
-    const SETTINGS_MAX: usize = 32;
+    const SETTINGS_MAX: usize = 34;
 
     /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
     #[test]

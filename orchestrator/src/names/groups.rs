@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use admission::Names;
 use census::group::Decision;
-use census::time::{Calendar, Timestamp, rfc3339};
+use census::time::{Calendar, rfc3339};
 use protocol::Host;
 use protocol::limits::TEXT_BYTES_MAX;
 use serde::{Deserialize, Serialize};
-use store::{Decided, StoreError, StoredGroup, Writer};
+use store::{Decided, Ruling, StoreError, StoredGroup, Writer};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -25,9 +25,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Between two portions of the hosts that are grouped again at a start: the writer has others to serve, and a million hosts are through within minutes.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Who decides by a command.
-const WHO: &str = "operator, by command";
 
 /// What the operator decides about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,17 +111,11 @@ pub async fn decide(
     names: &Arc<Names>,
     domain: &str,
     verb: Verb,
-    reason: &str,
-    now: Timestamp,
+    ruling: &Ruling,
     calendar: Calendar,
 ) -> Result<String, String> {
     let domain = registered(names, domain)?;
-    let reason = reason.trim();
-    if reason.is_empty() || reason.len() > TEXT_BYTES_MAX || reason.chars().any(char::is_control) {
-        return Err(format!(
-            "the reason must be a line of 1 to {TEXT_BYTES_MAX} bytes"
-        ));
-    }
+    let reason = a_line(&ruling.reason)?;
     if verb == Verb::Limit(0) {
         return Err("a limit is 1 at least; `groups deny` has none of them asked".to_owned());
     }
@@ -133,10 +124,10 @@ pub async fn decide(
         .await
         .map_err(|error| error.to_string())?;
     let decided = Decided {
-        at: now,
+        at: ruling.at,
         decision: verb.into(),
         reason: reason.to_owned(),
-        who: WHO.to_owned(),
+        who: ruling.who.clone(),
     };
     let hosts = writer
         .decide_group(domain.clone(), decided, calendar)
@@ -157,6 +148,20 @@ pub async fn decide(
             format!("{domain}: no decision is in force any more; its {hosts} go by the threshold")
         }
     })
+}
+
+/// A reason as it is kept.
+///
+/// # Errors
+/// When it is empty, too long, or no line.
+pub fn a_line(reason: &str) -> Result<&str, String> {
+    let reason = reason.trim();
+    if reason.is_empty() || reason.len() > TEXT_BYTES_MAX || reason.chars().any(char::is_control) {
+        return Err(format!(
+            "the reason must be a line of 1 to {TEXT_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(reason)
 }
 
 /// The registered domain that the operator means.

@@ -13,22 +13,24 @@ use census::time::Calendar;
 use dump::Force;
 use local_socket::{Connection, LineError, LineLimits, Listener};
 use protocol::Host;
-use store::{OptIn, OptOut, StoreError, Writer};
+use store::{StoreError, Writer};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
 use crate::names::gate::{Brought, NameGate, Submitted};
-use crate::names::groups::{self, Verb};
+
 use crate::serve::socket;
 use crate::services::Services;
 
 mod client;
+mod decisions;
 mod import;
 mod wire;
 
 pub use self::client::{Conversation, ask};
+pub(crate) use self::decisions::decided_in_words;
 pub use self::import::IMPORTED_PER_REQUEST_MAX;
 pub use self::wire::{AddReport, Answer, By, ImportReport, ImportedHost, Request};
 
@@ -103,9 +105,15 @@ impl Handler {
         let last = match request {
             Request::Add { names } => self.add(&names).await.map(Answer::Added),
             Request::Import(hosts) => self.import(&hosts).await.map(Answer::Imported),
-            Request::OptOut { host, by, undo } => {
-                self.opt_out(&host, by, undo).await.map(Answer::Done)
-            }
+            Request::OptOut {
+                host,
+                by,
+                undo,
+                reason,
+            } => self
+                .opt_out(&host, by, undo, reason.as_deref())
+                .await
+                .map(Answer::Done),
             Request::Check { host } => self.check(host, answers).await.map(Answer::Done),
             Request::Dump { force } => self.dump(force).await.map(Answer::Done),
             Request::ReloadAdmission {} => self.reload_admission().await.map(Answer::Done),
@@ -114,9 +122,17 @@ impl Handler {
                 verb,
                 reason,
             } => self
-                .decide_group(&domain, verb, &reason)
+                .decide_group(&domain, verb, &self.ruling(decisions::OPERATOR, &reason))
                 .await
                 .map(Answer::Done),
+            Request::UndoGroupDecision { id } => {
+                let undone = self.undo_group_decision(id, decisions::OPERATOR).await;
+                undone.map(Answer::Done)
+            }
+            Request::UndoHostDecision { id } => {
+                let undone = self.undo_host_decision(id, decisions::OPERATOR).await;
+                undone.map(Answer::Done)
+            }
             Request::ResumeSource { name } => self.resume_source(&name).await.map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
@@ -156,51 +172,6 @@ impl Handler {
         Ok(report)
     }
 
-    async fn opt_out(&self, host: &Host, by: By, undo: bool) -> Result<String, String> {
-        let who = match by {
-            By::Owner => "its owner",
-            By::Moderator => "a moderator",
-        };
-        if undo {
-            return match self.take_back(host, by).await? {
-                OptIn::Done => Ok(format!(
-                    "{host}: {who} took the opt-out back; it is asked again"
-                )),
-                OptIn::NotTheirs { by } => Err(format!(
-                    "{host}: this opt-out was made by {}, and only they take it back",
-                    by.as_str()
-                )),
-                OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),
-            };
-        }
-        Ok(match self.leave_alone(host, by).await? {
-            OptOut::Done => {
-                format!("{host} opted out by {who}: off the next dump, and never asked again")
-            }
-            OptOut::Stands { by } => format!(
-                "{host} opted out already, by {}: nothing to do",
-                by.as_str()
-            ),
-        })
-    }
-
-    /// Writes an opt-out by word of mouth down, and has the loop end what is under way for the host.
-    pub(crate) async fn leave_alone(&self, host: &Host, by: By) -> Result<OptOut, String> {
-        let now = self.services.clock.now();
-        let writer = &self.services.writer;
-        let outcome = writer
-            .opt_out(host, by.into(), now)
-            .await
-            .map_err(in_words)?;
-        if let Some((orders, _)) = &self.daemon {
-            orders
-                .send(Order::LeaveAlone { host: host.clone() })
-                .await
-                .map_err(|_ended| ENDING.to_owned())?;
-        }
-        Ok(outcome)
-    }
-
     /// Brings a submitted host to the gate, vouched for by a key's hash and its domain, or by
     /// itself.
     pub(crate) async fn submit(
@@ -218,13 +189,6 @@ impl Handler {
             orders.try_send(Order::Look).ok();
         }
         Ok(submitted)
-    }
-
-    /// Takes an opt-out by word of mouth back, for whoever made it (invariant I7).
-    pub(crate) async fn take_back(&self, host: &Host, by: By) -> Result<OptIn, String> {
-        let now = self.services.clock.now();
-        let writer = &self.services.writer;
-        writer.opt_in(host, by.into(), now).await.map_err(in_words)
     }
 
     /// The name, when it may be in the census.
@@ -248,7 +212,11 @@ impl Handler {
         self.services.gate.names().registered_domain(host)
     }
 
-    async fn check(&self, host: Host, answers: &mpsc::Sender<Answer>) -> Result<String, String> {
+    pub(crate) async fn check(
+        &self,
+        host: Host,
+        answers: &mpsc::Sender<Answer>,
+    ) -> Result<String, String> {
         let Some((orders, _)) = &self.daemon else {
             return Err(NO_DAEMON.to_owned());
         };
@@ -275,7 +243,7 @@ impl Handler {
         }
     }
 
-    async fn dump(&self, force: bool) -> Result<String, String> {
+    pub(crate) async fn dump(&self, force: bool) -> Result<String, String> {
         let Some((orders, _)) = &self.daemon else {
             return Err(NO_DAEMON.to_owned());
         };
@@ -299,22 +267,7 @@ impl Handler {
         outcome.map(|words| format!("in force: {words}"))
     }
 
-    async fn decide_group(&self, domain: &str, verb: Verb, reason: &str) -> Result<String, String> {
-        let services = &self.services;
-        let (names, now) = (services.gate.names(), services.clock.now());
-        groups::decide(
-            &services.writer,
-            &names,
-            domain,
-            verb,
-            reason,
-            now,
-            services.calendar,
-        )
-        .await
-    }
-
-    async fn resume_source(&self, name: &str) -> Result<String, String> {
+    pub(crate) async fn resume_source(&self, name: &str) -> Result<String, String> {
         let resumed = self.services.writer.resume_source(name).await;
         match resumed.map_err(in_words)? {
             Some(Memory {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
 use crate::names::gate::Submitted;
-use crate::serve::control::{By, Handler};
+use crate::serve::control::Handler;
 use crate::serve::socket;
 
 mod opt_out_limit;
@@ -165,7 +165,7 @@ impl IntakeHandler {
         {
             return Ok(answer);
         }
-        let outcome = self.handler.leave_alone(&host, By::Owner).await?;
+        let outcome = self.handler.leave_alone(&host).await?;
         tracing::info!(%host, ?outcome, "opted out by its owner over the intake");
         Ok(match outcome {
             OptOut::Done => Answer::Done {
@@ -208,7 +208,7 @@ impl IntakeHandler {
     }
 
     async fn opt_in(&self, host: Host) -> Result<Answer, String> {
-        let outcome = self.handler.take_back(&host, By::Owner).await?;
+        let outcome = self.handler.take_back(&host).await?;
         tracing::info!(%host, ?outcome, "opted in by its owner over the intake");
         Ok(match outcome {
             OptIn::Done => Answer::Done {

@@ -15,6 +15,7 @@
 
 pub mod admission;
 pub mod checker;
+pub mod console;
 pub mod gateway;
 pub mod launcher;
 pub mod protocol;

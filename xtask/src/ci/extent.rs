@@ -15,9 +15,10 @@ pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
 /// Scenarios whose subject is what programs of others make of our files; each needs some of these
 /// programs.
-pub(crate) const READERS: [&str; 4] = [
+pub(crate) const READERS: [&str; 5] = [
     "published::files::",
     "metrics::",
+    "moderators::",
     "published::site::",
     "published::visitors::",
 ];
@@ -32,7 +33,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// What containers don't matter to, or what needs a short week that an engine has no time for: the
 /// full tier leaves it out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 14] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 15] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -42,6 +43,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 14] = [
     "failures::own_outages::clock::",
     "failures::own_outages::disk::",
     "failures::own_outages::engine::",
+    "moderators::",
     "time::pace::",
     "personas::",
     "published::site::",

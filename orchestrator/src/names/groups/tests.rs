@@ -1,4 +1,5 @@
 use census::group::{Group, Wildcard};
+use census::time::Timestamp;
 use store::WildcardLook;
 
 use super::*;

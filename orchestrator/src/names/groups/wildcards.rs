@@ -155,7 +155,7 @@ fn trouble_words(why: WildcardTrouble) -> &'static str {
 }
 
 /// What is known of it, to be put behind a group's words; nothing for a group that was never looked at.
-pub(super) fn in_words(look: &WildcardLook) -> String {
+pub(crate) fn in_words(look: &WildcardLook) -> String {
     let found = look.found.map(|(wildcard, at)| {
         let at = rfc3339(at);
         match wildcard {

@@ -28,6 +28,8 @@ pub enum Request {
         by: By,
         /// Take it back.
         undo: bool,
+        /// Why, for the log of decisions: a moderator's alone is recorded.
+        reason: Option<String>,
     },
     /// Check a host now.
     Check {
@@ -49,6 +51,16 @@ pub enum Request {
         verb: Verb,
         /// Why.
         reason: String,
+    },
+    /// Undo a decision about a group.
+    UndoGroupDecision {
+        /// Its id.
+        id: i64,
+    },
+    /// Undo a decision about a host.
+    UndoHostDecision {
+        /// Its id.
+        id: i64,
     },
     /// Read a source again that is paused.
     ResumeSource {
@@ -92,11 +104,11 @@ pub enum By {
     Moderator,
 }
 
-impl From<By> for census::state::OptedOutBy {
-    fn from(by: By) -> Self {
-        match by {
-            By::Owner => Self::Owner,
-            By::Moderator => Self::Moderator,
+impl By {
+    pub(super) fn who(self) -> &'static str {
+        match self {
+            Self::Owner => "its owner",
+            Self::Moderator => "a moderator",
         }
     }
 }

@@ -87,8 +87,8 @@ export async function open(program, profile, address) {
     const { method, params } = message;
     if (method === "Runtime.exceptionThrown") troubles.push(`exception: ${JSON.stringify(params.exceptionDetails)}`);
     if (method === "Runtime.consoleAPICalled") troubles.push(`console: ${JSON.stringify(params.args)}`);
-    // Breaches of the content security policy come here too. That a page is missing is said when one is.
-    if (method === "Log.entryAdded" && !params.entry.url?.endsWith("/no-such-page")) troubles.push(`log: ${params.entry.text} ${params.entry.url ?? ""}`);
+    // Breaches of the content security policy come here too, and that a page is missing or a login refused.
+    if (method === "Log.entryAdded" && !/\/(no-such-page|login)$/.test(params.entry.url ?? "")) troubles.push(`log: ${params.entry.text} ${params.entry.url ?? ""}`);
     if (method === "Network.loadingFinished") wire.bytes += params.encodedDataLength;
     if (method === "Network.requestWillBeSent") {
       requests.push(params.request.url);
@@ -109,14 +109,25 @@ export async function open(program, profile, address) {
     return look(`new Promise((done) => { const look = () => { if (${expression}) done(true); else requestAnimationFrame(look); }; look(); })`);
   }
 
-  async function go(path) {
+  /** Does something that leads to another page, and waits until that is there. */
+  async function navigate(act, what) {
     const loaded = new Promise((resolve) => {
       listeners.push((message) => {
         if (message.method === "Page.loadEventFired") resolve();
       });
     });
-    await tell("Page.navigate", { url: `${address}${path}` });
-    await timely(loaded, `load of ${path}`);
+    await act();
+    await timely(loaded, `load of ${what}`);
+  }
+
+  function go(path) {
+    return navigate(() => tell("Page.navigate", { url: `${address}${path}` }), path);
+  }
+
+  /** All cookies of the address, those that no script may read among them, as a header has them. */
+  async function cookies() {
+    const { cookies } = await tell("Network.getCookies", { urls: [address] });
+    return cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
   }
 
   function screen(width, height) {
@@ -132,5 +143,5 @@ export async function open(program, profile, address) {
     writeFileSync(path, Buffer.from(data, "base64"));
   }
 
-  return { troubles, requests, wire, look, until, go, screen, scheme, picture, close };
+  return { troubles, requests, wire, look, until, navigate, go, cookies, screen, scheme, picture, close };
 }

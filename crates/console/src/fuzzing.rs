@@ -1,0 +1,20 @@
+//! What fuzz targets call: the readers of what browsers send.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use crate::form::Fields;
+
+/// Fields of a form at most.
+pub const FIELDS_MAX: usize = crate::form::FIELDS_MAX;
+
+/// The fields of a form or a query, by name and value.
+pub fn fields(bytes: &[u8]) -> Vec<(String, String)> {
+    Fields::parse(bytes).into_pairs()
+}
+
+/// The value of a cookie in a header of these bytes, if they can be one.
+pub fn cookie(bytes: &[u8], name: &str) -> Option<String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::COOKIE, HeaderValue::from_bytes(bytes).ok()?);
+    crate::cookies::value(&headers, name).map(str::to_owned)
+}

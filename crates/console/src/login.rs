@@ -1,0 +1,350 @@
+//! Who may come in: the login limiter over the file of accounts, and sessions.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use accounts::{Accepted, Accounts, AccountsError, HoldShown, Password, Session, Token};
+use axum::http::{HeaderMap, header};
+use limiter::login::record::Timestamp;
+use limiter::login::state::Key;
+use limiter::login::{Began, Login, LoginLimits, Refusals, Who};
+use limiter::{Limiter, Limits, LoginLimiter, Status, Unfit, WorkTime, address_key};
+use rand::Rng as _;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use crate::cookies;
+use crate::settings::{LogAddresses, Settings};
+
+/// Hashes that are measured at the start.
+const CALIBRATION_ROUNDS: u32 = 3;
+
+/// Logins in progress, and as many refusals that sleep: a second of five hundred attempts. Each
+/// holds a connection of some 20 KiB.
+pub(crate) const LOGINS_MAX: usize = 500;
+
+/// The key of all clients whose address the web server in front does not name.
+const NO_ADDRESS: &str = "unknown";
+
+/// What time it is. Only a role reads a clock.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Why there is no login.
+#[derive(Debug, Error)]
+pub(crate) enum LoginError {
+    /// Accounts can't be read or written.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// The thread that hashes panicked.
+    #[error("a password could not be compared")]
+    Hash(#[from] JoinError),
+}
+
+/// The way in.
+pub(crate) struct Door {
+    limiter: Arc<LoginLimiter<Accounts>>,
+    log_addresses: LogAddresses,
+    now: Now,
+}
+
+/// What somebody typed, from which browser.
+pub(crate) struct Attempt {
+    pub(crate) name: String,
+    pub(crate) password: Password,
+    pub(crate) code: String,
+}
+
+/// The end of an attempt.
+pub(crate) enum Attempted {
+    /// Logged in: the cookies of session and browser.
+    In { session: String, browser: String },
+    /// Not logged in, for one of many reasons.
+    Out,
+    /// Too many attempts at once, so this one was answered without looking at it.
+    Busy,
+}
+
+/// Somebody who is logged in.
+pub(crate) struct Visitor {
+    pub(crate) session: Session,
+    pub(crate) token: Token,
+    /// For this session's forms.
+    pub(crate) form_token: String,
+}
+
+impl Door {
+    /// Opens the accounts and measures how long a hash takes.
+    pub(crate) fn open(settings: &Settings, now: Now) -> Result<Self, OpenError> {
+        let accounts = Accounts::open(&settings.accounts, &mut rand::rng())?;
+        let started = std::time::Instant::now();
+        let work_time = accounts.hash_time(CALIBRATION_ROUNDS, || started.elapsed())?;
+        let limits = Limits {
+            concurrency: settings.hashes,
+            calls_max: LOGINS_MAX,
+            ..Limits::default()
+        };
+        let new = || Limiter::new(limits, WorkTime::Measured(work_time)).map(Arc::new);
+        let (strangers, known_browsers) = (new()?, new()?);
+        tracing::info!(
+            hash_ms = u64::try_from(work_time.as_millis()).unwrap_or(u64::MAX),
+            at_once = settings.hashes,
+            "password hashes measured"
+        );
+        let login = LoginLimits::default();
+        Ok(Self {
+            limiter: Arc::new(LoginLimiter::new(
+                strangers,
+                known_browsers,
+                login,
+                accounts,
+            )),
+            log_addresses: settings.log_addresses,
+            now,
+        })
+    }
+
+    /// Tries to log in. Takes the same time whatever the outcome, except for [`Attempted::Busy`].
+    pub(crate) async fn attempt(
+        &self,
+        headers: &HeaderMap,
+        attempt: Attempt,
+    ) -> Result<Attempted, LoginError> {
+        let address = address(headers);
+        let key = address.map_or_else(|| NO_ADDRESS.to_owned(), address_key);
+        let cookie = cookies::value(headers, cookies::BROWSER).unwrap_or_default();
+        let device = self.with(|accounts| accounts.known_browser(&attempt.name, cookie))?;
+        let name = attempt.name.clone();
+        let who = Who {
+            address: Some(&key),
+            user: Some(&name),
+            device: device.as_deref(),
+        };
+        let (limiter, now) = (self.limiter.clone(), self.now.clone());
+        let work = |permit| async move {
+            let compared = tokio::task::spawn_blocking(move || {
+                // The hash goes on when the client hangs up, and so does its permit.
+                let _permit = permit;
+                compare(&limiter, &attempt, now())
+            });
+            compared.await?
+        };
+        let share = rand::rng().random_range(0.0..1.0);
+        let at = (self.now)();
+        let login = self
+            .limiter
+            .attempt(at, share, who, Refusals::TakeTime, work)
+            .await?;
+        self.report(address, &login);
+        match login.call.value {
+            Some(Ok(Some(accepted))) => self.log_in(headers, &accepted, device.is_some(), cookie),
+            Some(Err(error)) => Err(error),
+            Some(Ok(None)) => Ok(Attempted::Out),
+            None if login.call.status == Status::TooManyCalls => Ok(Attempted::Busy),
+            None => Ok(Attempted::Out),
+        }
+    }
+
+    fn log_in(
+        &self,
+        headers: &HeaderMap,
+        accepted: &Accepted,
+        is_known: bool,
+        cookie: &str,
+    ) -> Result<Attempted, LoginError> {
+        let browser = if is_known {
+            cookie.to_owned()
+        } else {
+            self.with(|accounts| accounts.browser_cookie(accepted.name(), &mut rand::rng()))?
+        };
+        let of_browser = browser_of(&browser, headers);
+        let now = (self.now)();
+        let token =
+            self.with(|accounts| accounts.log_in(accepted, &of_browser, now, &mut rand::rng()))?;
+        let Some(token) = token else {
+            return Ok(Attempted::Out);
+        };
+        tracing::info!(moderator = accepted.name(), "logged in");
+        Ok(Attempted::In {
+            session: token.text(),
+            browser,
+        })
+    }
+
+    /// Writes what an operator, or fail2ban, has to know. Nothing that the client chose is in it.
+    fn report(&self, address: Option<IpAddr>, login: &Login<Accepted, LoginError>) {
+        if let (LogAddresses::Yes, Some(address)) = (self.log_addresses, address)
+            && let Some(line) = line_about(address, login)
+        {
+            tracing::info!("{line}");
+        }
+        if let Some(Began { key, until }) = &login.began {
+            let kind = match key {
+                Key::Address(_) => "an address is banned",
+                Key::User(_) => "a user is locked",
+                Key::Device { .. } => "a known browser is locked",
+            };
+            let until_s = until.0.as_secs();
+            tracing::warn!(until_s, "{kind}: too many logins failed");
+        }
+    }
+
+    /// Who sends this request, if they are logged in.
+    pub(crate) fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, AccountsError> {
+        let cookie = |name| cookies::value(headers, name);
+        let (Some(token), Some(browser)) = (cookie(cookies::SESSION), cookie(cookies::BROWSER))
+        else {
+            return Ok(None);
+        };
+        let Some(token) = Token::parse(token) else {
+            return Ok(None);
+        };
+        let (browser, now) = (browser_of(browser, headers), (self.now)());
+        self.with(|accounts| {
+            let session = accounts.session(&token, &browser, now)?;
+            Ok(session.map(|session| Visitor {
+                session,
+                form_token: accounts.form_token(&token),
+                token,
+            }))
+        })
+    }
+
+    /// Whether a form is of this session.
+    pub(crate) fn is_own_form(&self, token: &Token, text: &str) -> bool {
+        self.with(|accounts| accounts.is_form_token(token, text))
+    }
+
+    /// A new login form: the value of its cookie and of its hidden field.
+    pub(crate) fn new_form(&self) -> (String, String) {
+        let token = Token::draw(&mut rand::rng());
+        let form = self.with(|accounts| accounts.form_token(&token));
+        (token.text(), form)
+    }
+
+    pub(crate) fn log_out(&self, token: &Token) -> Result<(), AccountsError> {
+        self.with(|accounts| accounts.log_out(token))
+    }
+
+    /// Ends sessions, of one moderator or of all.
+    pub(crate) fn log_all_out(&self, moderator: Option<&str>) -> Result<usize, AccountsError> {
+        self.with(|accounts| accounts.log_all_out(moderator))
+    }
+
+    pub(crate) fn sessions(&self) -> Result<Vec<Session>, AccountsError> {
+        let now = (self.now)();
+        self.with(|accounts| accounts.sessions(now))
+    }
+
+    pub(crate) fn holds(&self) -> Result<Vec<HoldShown>, AccountsError> {
+        let now = (self.now)();
+        self.with(|accounts| accounts.holds(now))
+    }
+
+    pub(crate) fn lift(&self, id: &str) -> Result<bool, AccountsError> {
+        self.with(|accounts| accounts.lift(id))
+    }
+
+    /// The metrics in Prometheus' text format.
+    pub(crate) fn metrics(&self) -> String {
+        self.limiter.metrics().page()
+    }
+
+    fn with<R>(&self, use_it: impl FnOnce(&mut Accounts) -> R) -> R {
+        self.limiter.with_state(use_it)
+    }
+}
+
+/// The line for fail2ban: `deploy/fail2ban/fedicensus-console.conf` reads it. `None` for a login
+/// that was right.
+fn line_about(address: IpAddr, login: &Login<Accepted, LoginError>) -> Option<String> {
+    match (login.call.status, &login.call.value) {
+        (Status::Ran, Some(Ok(Some(_))) | None) => None,
+        (Status::Ran, Some(Ok(None) | Err(_))) => Some(format!("login failed from {address}")),
+        (status, _) => Some(format!("login refused from {address}: {}", status.as_str())),
+    }
+}
+
+/// Compares both factors. Takes as long as one hash, whether there is such an account or not.
+fn compare(
+    limiter: &LoginLimiter<Accounts>,
+    attempt: &Attempt,
+    now: Timestamp,
+) -> Result<Option<Accepted>, LoginError> {
+    let candidate = limiter.with_state(|accounts| accounts.candidate(&attempt.name))?;
+    let is_right = attempt.password.is(candidate.hashed())?;
+    let accept =
+        |accounts: &mut Accounts| accounts.accept(&candidate, is_right, &attempt.code, now);
+    Ok(limiter.with_state(accept)?)
+}
+
+/// Why the console can't open its accounts.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The file can't be used.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// Hashes take too long here for a constant time of a login.
+    #[error("logins can't take the same time on this machine")]
+    Unfit(#[from] Unfit),
+}
+
+/// The client's address, as the web server in front names it. Two values would mean that the client
+/// chose one of them.
+fn address(headers: &HeaderMap) -> Option<IpAddr> {
+    let mut values = headers.get_all("x-real-ip").iter();
+    match (values.next(), values.next()) {
+        (Some(one), None) => one.to_str().ok()?.trim().parse().ok(),
+        (None | Some(_), _) => None,
+    }
+}
+
+/// What tells a browser from others: its cookie, and what it calls itself.
+fn browser_of(cookie: &str, headers: &HeaderMap) -> Vec<u8> {
+    let agent = headers.get(header::USER_AGENT);
+    let agent = agent.map(|value| value.as_bytes()).unwrap_or_default();
+    [cookie.as_bytes(), b"\n", agent].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter::Call;
+
+    use super::*;
+
+    /// Lines that fail2ban's filter is tried on.
+    const COUNTED: &str = include_str!("../../../tests/fixtures/fail2ban/counted.tsv");
+    const NOT_COUNTED: &str = include_str!("../../../tests/fixtures/fail2ban/not-counted.log");
+
+    fn login(
+        status: Status,
+        value: Option<Result<Option<Accepted>, LoginError>>,
+    ) -> Login<Accepted, LoginError> {
+        let call = Call {
+            status,
+            value,
+            times: None,
+        };
+        Login { call, began: None }
+    }
+
+    #[test]
+    fn fail2bans_filter_is_tried_on_the_lines_that_are_logged() {
+        let address = "192.0.2.7".parse().unwrap();
+        let failed = line_about(address, &login(Status::Ran, Some(Ok(None)))).unwrap();
+        assert!(COUNTED.contains(&failed), "{failed}");
+        for status in Status::ALL {
+            let Some(line) = line_about(address, &login(status, None)) else {
+                assert_eq!(status, Status::Ran);
+                continue;
+            };
+            let is_the_addresss_fault = matches!(
+                status,
+                Status::BannedIp | Status::RateLimited | Status::LockedUser
+            );
+            // Whatever the address.
+            let (_, end) = line.split_once("192.0.2.7").unwrap();
+            assert_eq!(COUNTED.contains(end), is_the_addresss_fault, "{line}");
+            assert!(is_the_addresss_fault || NOT_COUNTED.contains(end), "{line}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The pages: from what is known to whole documents. Texts of others are escaped by the templates.
+
+mod decisions;
+mod groups;
+mod host;
+mod layout;
+mod login;
+mod logins;
+mod names;
+mod start;
+
+pub(crate) use decisions::decisions;
+pub(crate) use groups::{group, groups};
+pub(crate) use host::host;
+pub(crate) use layout::{Page, done, of_visitor, paragraph, path_of_host};
+pub(crate) use login::login;
+pub(crate) use logins::logins;
+pub(crate) use names::{list, sources, waiting};
+pub(crate) use start::start;
+
+/// What a browser may do with a page: no script at all, our own style, forms to ourselves. The web
+/// server in front sends it with every answer.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// The public site's style, and what forms need besides.
+pub(crate) const STYLE: &str = concat!(
+    include_str!("../../site/assets/style.css"),
+    include_str!("../assets/console.css")
+);
+
+/// The public site's icon.
+pub(crate) const ICON: &str = include_str!("../../site/assets/icon.svg");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! The log of decisions.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use super::layout::{Page, form_token, others, path_of_group, path_of_host, query};
+use crate::login::Visitor;
+use crate::wire::{Cursor, DOMAINS_MAX, Decision, DecisionId};
+
+/// A page of the log, with a form to undo.
+pub(crate) fn decisions(visitor: &Visitor, rows: &[Decision], next: Option<Cursor>) -> Response {
+    let content = html! {
+        p { "Every decision about a group or a host, the newest first. It is kept for ever and never published. Undoing one restores the decision before it." }
+        @if rows.is_empty() {
+            p { "None." }
+        } @else {
+            form method="post" action="/decisions" {
+                (form_token(visitor))
+                (table_of(rows))
+                p { button { "Undo the chosen decisions" } }
+            }
+        }
+        @if let Some(Cursor { group_id, host_id }) = next {
+            @let (group_id, host_id) = (group_id.to_string(), host_id.to_string());
+            p { a href={ "/decisions?" (query(&[("group_id", &group_id), ("host_id", &host_id)])) } { "Older decisions" } }
+        }
+    };
+    Page::new(visitor, "/decisions", "Decisions").respond(&content)
+}
+
+fn table_of(rows: &[Decision]) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                caption { "Tick up to " (DOMAINS_MAX) " decisions that are the last about their group or host." }
+                thead { tr { th scope="col" { "About" } th scope="col" { "Decision" } th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Reason" } th scope="col" { "Look" } } }
+                tbody {
+                    @for row in rows {
+                        @let (id, path) = named(row);
+                        tr {
+                            th scope="row" {
+                                @if row.can_be_undone {
+                                    input type="checkbox" id=(id) name="decision" value=(id);
+                                    label for=(id) { (row.subject) }
+                                } @else {
+                                    (row.subject)
+                                }
+                            }
+                            td { (row.decision) }
+                            td { (row.at) }
+                            td { (row.who) }
+                            td { (others(&row.reason)) }
+                            td { a href=(path) aria-label={ "Look at " (row.subject) } { "Look" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The id in the form, and where the subject is shown.
+fn named(row: &Decision) -> (String, String) {
+    match row.id {
+        DecisionId::Group(id) => (format!("g{id}"), path_of_group(&row.subject)),
+        DecisionId::Host(id) => (format!("h{id}"), path_of_host(&row.subject)),
+    }
+}

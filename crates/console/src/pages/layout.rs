@@ -1,0 +1,175 @@
+//! What all pages have in common: head, navigation, forms' hidden fields, and pages that say one
+//! thing.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{DOCTYPE, Markup, html};
+use url::form_urlencoded;
+
+use crate::login::Visitor;
+use crate::reply::html as respond;
+use crate::wire::Outcome;
+
+/// Pages that the navigation leads to.
+const NAVIGATION: [(&str, &str); 8] = [
+    ("/", "Overview"),
+    ("/groups", "Groups"),
+    ("/waiting", "Waiting names"),
+    ("/sources", "Sources"),
+    ("/list", "The list"),
+    ("/host", "A host"),
+    ("/decisions", "Decisions"),
+    ("/logins", "Logins"),
+];
+
+/// A page around its content.
+pub(crate) struct Page<'p> {
+    path: &'p str,
+    title: &'p str,
+    visitor: Option<&'p Visitor>,
+}
+
+impl<'p> Page<'p> {
+    /// A page of somebody who is logged in. `path` is its path in the navigation, if it has one.
+    pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
+        Self {
+            path,
+            title,
+            visitor: Some(visitor),
+        }
+    }
+
+    /// A page for anybody.
+    pub(crate) fn for_strangers(title: &'p str) -> Self {
+        Self {
+            path: "",
+            title,
+            visitor: None,
+        }
+    }
+
+    /// The whole document.
+    pub(crate) fn around(&self, content: &Markup) -> String {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) " · Fedicensus console" }
+                    link rel="icon" href="/icon.svg" type="image/svg+xml";
+                    link rel="stylesheet" href="/style.css";
+                }
+                body {
+                    a.skip href="#content" { "Skip to the content" }
+                    @if let Some(visitor) = self.visitor { (self.header(visitor)) }
+                    main id="content" tabindex="-1" {
+                        h1 { (self.title) }
+                        (content)
+                    }
+                    footer { p { "Fedicensus console, for moderators of this census." } }
+                }
+            }
+        }
+        .into_string()
+    }
+
+    fn header(&self, visitor: &Visitor) -> Markup {
+        html! {
+            header {
+                div.visitor {
+                    span { "Logged in as " (visitor.session.moderator) }
+                    form method="post" action="/logout" {
+                        (form_token(visitor))
+                        button { "Log out" }
+                    }
+                }
+                nav aria-label="Pages" {
+                    ul {
+                        @for (path, name) in NAVIGATION {
+                            li { a href=(path) aria-current=[(path == self.path).then_some("page")] { (name) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn respond(&self, content: &Markup) -> Response {
+        respond(StatusCode::OK, self.around(content))
+    }
+}
+
+/// A page that says one thing.
+pub(crate) fn of_visitor(
+    visitor: &Visitor,
+    title: &str,
+    text: &str,
+    status: StatusCode,
+) -> Response {
+    respond(
+        status,
+        Page::new(visitor, "", title).around(&paragraph(text)),
+    )
+}
+
+pub(crate) fn paragraph(text: &str) -> Markup {
+    html! { p { (text) } }
+}
+
+/// What came of an order, and the way back.
+pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Response {
+    let title = if outcomes.iter().all(|outcome| outcome.is_done) {
+        "Done"
+    } else {
+        "Not all of it was done"
+    };
+    let content = html! {
+        div role="status" {
+            @for outcome in outcomes {
+                p.outcome.failed[!outcome.is_done] {
+                    @if !outcome.is_done { "Not done: " }
+                    (outcome.text)
+                }
+            }
+        }
+        p { a href=(back) { "Back" } " · " a href="/decisions" { "Decisions, to undo one" } }
+    };
+    Page::new(visitor, "", title).respond(&content)
+}
+
+/// The hidden field of every form.
+pub(super) fn form_token(visitor: &Visitor) -> Markup {
+    html! { input type="hidden" name="form" value=(visitor.form_token); }
+}
+
+/// Where a host is shown.
+pub(crate) fn path_of_host(host: &str) -> String {
+    format!("/host?{}", query(&[("host", host)]))
+}
+
+pub(super) fn path_of_group(domain: &str) -> String {
+    format!("/group?{}", query(&[("domain", domain)]))
+}
+
+pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
+}
+
+/// A field for the reason of a decision.
+pub(super) fn reason_field(note: &str) -> Markup {
+    html! {
+        div.field {
+            label for="reason" { "Reason" }
+            input id="reason" name="reason" required maxlength="300" autocomplete="off" aria-describedby="reason-note";
+            span id="reason-note" { (note) }
+        }
+    }
+}
+
+/// A text of others, set apart so that its direction of writing does not turn what is next to it.
+pub(super) fn others(text: &str) -> Markup {
+    html! { bdi { (text) } }
+}

@@ -1,0 +1,98 @@
+//! Who is logged in, and bans and locks.
+
+use std::time::Duration;
+
+use accounts::{HoldShown, Session};
+use axum::response::Response;
+use limiter::login::record::Timestamp;
+use maud::{Markup, html};
+
+use super::layout::{Page, form_token};
+use crate::login::Visitor;
+
+/// The page.
+pub(crate) fn logins(visitor: &Visitor, sessions: &[Session], holds: &[HoldShown]) -> Response {
+    let content = html! {
+        h2 { "Logged in" }
+        div.scroll tabindex="0" {
+            table {
+                thead { tr { th scope="col" { "Moderator" } th scope="col" { "Since" } th scope="col" { "Last used" } th scope="col" { "End" } } }
+                tbody {
+                    @for session in sessions {
+                        tr {
+                            th scope="row" { (session.moderator) }
+                            td { (time(session.created_at)) }
+                            td { (time(session.used_at)) }
+                            td { (end(visitor, &session.moderator, &format!("End all of {}", session.moderator))) }
+                        }
+                    }
+                }
+            }
+        }
+        p { "A session ends after 30 minutes without use, and after 12 hours." }
+        (end(visitor, "*", "End all sessions, yours too"))
+        h2 { "Bans and locks" }
+        @if holds.is_empty() {
+            p { "None." }
+        } @else {
+            (table_of(visitor, holds))
+        }
+        p { "An address is banned after more than 6 attempts in a minute: for 30 minutes, and each time twice as long. A name is locked for 10 minutes after more than 6 failures in a minute; a browser that has logged in before is not. Addresses are kept as keyed hashes, so nobody can read them here." }
+    };
+    Page::new(visitor, "/logins", "Logins").respond(&content)
+}
+
+fn table_of(visitor: &Visitor, holds: &[HoldShown]) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead { tr { th scope="col" { "What" } th scope="col" { "Until" } th scope="col" { "Bans lately" } th scope="col" { "Lift" } } }
+                tbody {
+                    @for hold in holds {
+                        tr {
+                            th scope="row" { (name_of(hold)) }
+                            td { (time(hold.until)) }
+                            td.number { (hold.bans) }
+                            td {
+                                form method="post" action="/logins" {
+                                    (form_token(visitor))
+                                    input type="hidden" name="lift" value=(hold.id);
+                                    button aria-label={ "Lift: " (name_of(hold)) } { "Lift" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn name_of(hold: &HoldShown) -> String {
+    let moderator = hold.moderator.as_deref().unwrap_or("no account");
+    let mark: String = hold.id.chars().take(8).collect();
+    match hold.kind.as_str() {
+        "address" => format!("address {mark}"),
+        "device" => format!("a browser of {moderator}"),
+        _ => format!("name {mark} ({moderator})"),
+    }
+}
+
+fn end(visitor: &Visitor, whose: &str, label: &str) -> Markup {
+    html! {
+        form method="post" action="/logins" {
+            (form_token(visitor))
+            input type="hidden" name="end" value=(whose);
+            button { (label) }
+        }
+    }
+}
+
+/// Seconds are enough for people.
+fn time(at: Timestamp) -> Markup {
+    let seconds = Duration::from_secs(at.0.as_secs());
+    let seconds = i64::try_from(seconds.as_secs()).unwrap_or(i64::MAX);
+    let text =
+        jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |at| at.to_string());
+    html! { time datetime=(text) { (text) } }
+}

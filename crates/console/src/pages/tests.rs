@@ -1,0 +1,215 @@
+use accounts::{HoldShown, Session, Token};
+use axum::http::StatusCode;
+use axum::response::Response;
+use limiter::login::record::Timestamp;
+
+use super::*;
+use crate::login::Visitor;
+use crate::wire::{
+    Answer, Decision, DecisionId, GroupPage, GroupRow, HostPage, Member, Outcome, PastDecision,
+    Publication, Source, WaitingName, Which,
+};
+
+/// What strangers choose: software names, reasons in a list of theirs, names of sources.
+const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=y>&amp;'";
+
+fn visitor() -> Visitor {
+    Visitor {
+        session: Session {
+            moderator: "ada".to_owned(),
+            created_at: Timestamp::default(),
+            used_at: Timestamp::default(),
+        },
+        token: Token::draw(&mut rand::rng()),
+        form_token: "TOKEN".to_owned(),
+    }
+}
+
+fn group_row() -> GroupRow {
+    GroupRow {
+        domain: HOSTILE.to_owned(),
+        hosts: 3,
+        held_back: 1,
+        decision: Some("denied".to_owned()),
+        reason: Some(HOSTILE.to_owned()),
+        wildcard: Some(HOSTILE.to_owned()),
+    }
+}
+
+fn hostile() -> String {
+    HOSTILE.to_owned()
+}
+
+fn group_page() -> GroupPage {
+    GroupPage {
+        row: group_row(),
+        newest: vec![Member {
+            name: hostile(),
+            state: hostile(),
+            first_seen: hostile(),
+            software: Some(hostile()),
+            held_back: true,
+        }],
+        states: vec![(hostile(), 1)],
+        software: vec![(hostile(), 2)],
+        came: vec![(hostile(), 3)],
+        decisions: vec![PastDecision {
+            at: hostile(),
+            decision: hostile(),
+            reason: hostile(),
+            who: hostile(),
+        }],
+    }
+}
+
+/// Pages about groups and decisions.
+fn of_groups(visitor: &Visitor) -> Vec<(&'static str, Response)> {
+    let decision = Decision {
+        id: DecisionId::Group(1),
+        subject: hostile(),
+        at: hostile(),
+        decision: hostile(),
+        reason: hostile(),
+        who: hostile(),
+        can_be_undone: true,
+    };
+    let outcome = Outcome {
+        is_done: false,
+        text: hostile(),
+    };
+    vec![
+        (
+            "groups",
+            groups(visitor, Which::Held, 0, &[group_row()], true),
+        ),
+        ("group", group(visitor, &group_page())),
+        ("decisions", decisions(visitor, &[decision], None)),
+        ("done", done(visitor, &[outcome], "/groups")),
+    ]
+}
+
+/// Pages about names, sources, hosts and the list.
+fn of_names(visitor: &Visitor) -> Vec<(&'static str, Response)> {
+    let name = WaitingName {
+        name: hostile(),
+        why: hostile(),
+        first_named: hostile(),
+        last_named: hostile(),
+        named_by: 4,
+    };
+    let source = Source {
+        name: hostile(),
+        text: hostile(),
+        is_paused: true,
+    };
+    let publication = Publication {
+        last: Some((hostile(), 5)),
+        trouble: Some(hostile()),
+    };
+    let host_page = HostPage {
+        host: hostile(),
+        lines: vec![hostile()],
+        is_taken_out: false,
+    };
+    let status = Answer::Status {
+        lines: vec![hostile()],
+        groups_held: 1,
+        names_waiting: 2,
+        sources_paused: 1,
+        publication_trouble: Some(hostile()),
+    };
+    vec![
+        ("start", start(visitor, &status)),
+        ("waiting", waiting(visitor, &[name], true)),
+        ("sources", sources(visitor, &[source])),
+        ("list", list(visitor, &publication)),
+        ("host", host(visitor, Some(&host_page))),
+    ]
+}
+
+/// Every page, with hostile texts wherever there is one.
+async fn all() -> Vec<(&'static str, String)> {
+    let visitor = visitor();
+    let hold = HoldShown {
+        id: hostile(),
+        kind: "user".to_owned(),
+        moderator: Some(hostile()),
+        until: Timestamp::default(),
+        bans: 0,
+    };
+    let sessions = std::slice::from_ref(&visitor.session);
+    let mut responses = of_groups(&visitor);
+    responses.extend(of_names(&visitor));
+    responses.push(("logins", logins(&visitor, sessions, &[hold])));
+    responses.push(("login", login(StatusCode::OK, "TOKEN", Some(HOSTILE))));
+    let mut pages = Vec::new();
+    for (name, response) in responses {
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+        let text = String::from_utf8(body.unwrap().to_vec()).unwrap();
+        pages.push((name, text));
+    }
+    pages
+}
+
+#[tokio::test]
+async fn no_text_of_others_becomes_markup() {
+    for (name, page) in all().await {
+        for never in ["<script", "<img", "onerror=y>", "javascript:"] {
+            assert!(!page.contains(never), "{name}: {page}");
+        }
+    }
+}
+
+/// A form without its token would be refused, and one to another place would leak it.
+#[tokio::test]
+async fn every_form_that_changes_something_has_the_sessions_token_and_leads_here() {
+    for (name, page) in all().await {
+        for form in page.split("<form ").skip(1) {
+            let (head, _) = form.split_once('>').unwrap();
+            let (body, _) = form.split_once("</form>").unwrap();
+            assert!(head.contains("action=\"/"), "{name}: {head}");
+            if head.contains("method=\"post\"") {
+                let token = "name=\"form\" value=\"TOKEN\"";
+                assert_eq!(body.matches(token).count(), 1, "{name}: {body}");
+            }
+        }
+    }
+}
+
+/// For people who hear the page or use no mouse.
+#[tokio::test]
+async fn every_field_has_a_label_and_every_table_a_head() {
+    for (name, page) in all().await {
+        for field in page.split("<input ").skip(1) {
+            let (field, _) = field.split_once('>').unwrap();
+            if field.contains("type=\"hidden\"") {
+                continue;
+            }
+            let (_, rest) = field.split_once("id=\"").unwrap_or_default();
+            let id = rest.split('"').next().unwrap_or_default();
+            assert!(page.contains(&format!("for=\"{id}\"")), "{name}: {field}");
+        }
+        let tables = page.matches("<table").count();
+        assert_eq!(page.matches("<thead").count(), tables, "{name}");
+        assert!(
+            page.starts_with("<!DOCTYPE html><html lang=\"en\">"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_web_server_sends_the_policy_that_the_pages_are_made_for() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../deploy/nginx/console.conf"
+    );
+    let server = std::fs::read_to_string(path).unwrap();
+    let sent = format!("add_header Content-Security-Policy \"{CONTENT_SECURITY_POLICY}\" always;");
+    assert!(server.lines().any(|line| line.trim() == sent), "{server}");
+}
+
+#[test]
+fn a_name_in_an_address_stays_one_value() {
+    assert_eq!(path_of_host("a&b=c d"), "/host?host=a%26b%3Dc+d");
+}

@@ -1,0 +1,199 @@
+//! What the console answers to.
+//!
+//! | page | shows | its forms |
+//! |---|---|---|
+//! | `/login` | | log in |
+//! | `/` | what needs somebody, and `fedicensus status` | |
+//! | `/groups?which=held` | groups that are held or decided about | decide about many |
+//! | `/group?domain=D` | one group with its hosts and decisions | decide |
+//! | `/waiting` | names that wait for room | |
+//! | `/sources` | public lists that are read | resume |
+//! | `/list` | the published list | publish by force |
+//! | `/host?host=H` | one host with `fedicensus explain` | check, take out, put back |
+//! | `/decisions` | the log of decisions | undo |
+//! | `/logins` | sessions, bans and locks | end, lift |
+//!
+//! Every page but the first needs a session, and every form its session's token. `/health`,
+//! `/metrics` and the style need neither; the web server in front keeps `/metrics` from browsers.
+
+mod acts;
+mod looks;
+mod sessions;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+
+use crate::form::Fields;
+use crate::login::{Door, Visitor};
+use crate::pages::{self, Page};
+use crate::reply::{asset, html, see_other};
+use crate::wire::{self, Answer, Census};
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) door: Door,
+    pub(crate) census: Census,
+}
+
+/// An answer that ends a request early: a page that says why. Boxed, since it is large and rare.
+#[derive(Debug)]
+pub(crate) struct Early(Box<Response>);
+
+impl From<Response> for Early {
+    fn from(response: Response) -> Self {
+        Self(Box::new(response))
+    }
+}
+
+impl IntoResponse for Early {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/login", get(sessions::form).post(sessions::log_in))
+        .route("/logout", post(sessions::log_out))
+        .route("/logins", get(sessions::list).post(sessions::act))
+        .route("/", get(looks::start))
+        .route("/groups", get(looks::groups).post(acts::decide))
+        .route("/group", get(looks::group))
+        .route("/waiting", get(looks::waiting))
+        .route("/sources", get(looks::sources).post(acts::resume_source))
+        .route("/list", get(looks::list).post(acts::publish))
+        .route("/host", get(looks::host).post(acts::host))
+        .route("/decisions", get(looks::decisions).post(acts::undo))
+        .route("/health", get(|| std::future::ready("ok\n")))
+        .route("/metrics", get(metrics))
+        .route(
+            "/style.css",
+            get(|| asset("text/css; charset=utf-8", pages::STYLE)),
+        )
+        .route("/icon.svg", get(|| asset("image/svg+xml", pages::ICON)))
+        .fallback(|| said(StatusCode::NOT_FOUND, "There is no such page."))
+        .method_not_allowed_fallback(|| {
+            said(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "This page does not take that method.",
+            )
+        })
+        .with_state(shared)
+}
+
+impl Shared {
+    /// Who sends a request; otherwise the way to the login.
+    fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Early> {
+        match self.door.visitor(headers) {
+            Ok(Some(visitor)) => Ok(visitor),
+            Ok(None) => Err(see_other("/login").into()),
+            Err(error) => Err(trouble(&error)),
+        }
+    }
+
+    /// Who sends a form, and its fields. Refuses a form that is not of this session.
+    async fn form(&self, request: Request) -> Result<(Visitor, Fields), Early> {
+        let (head, body) = request.into_parts();
+        let visitor = self.visitor(&head.headers)?;
+        let fields = fields(&head.headers, body).await?;
+        if self.door.is_own_form(&visitor.token, fields.text("form")) {
+            return Ok((visitor, fields));
+        }
+        tracing::warn!(
+            moderator = visitor.session.moderator,
+            "a form of another session was refused"
+        );
+        let text = "This form is not of your session: it may be a forgery. Nothing was done. Load the page again and repeat what you wanted.";
+        Err(pages::of_visitor(&visitor, "Refused", text, StatusCode::FORBIDDEN).into())
+    }
+
+    /// The daemon's answer.
+    async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
+        match self.census.ask(request).await {
+            Ok(Answer::Failed(why)) => {
+                let status = StatusCode::BAD_REQUEST;
+                Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
+            }
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                tracing::error!(error = %with_cause(&error), "the daemon can't be asked: see that it runs with the setting `console_socket`");
+                let text = "The census does not answer. See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Err(pages::of_visitor(visitor, "The census is away", text, status).into())
+            }
+        }
+    }
+
+    /// Has a moderator's order carried out, and shows what happened.
+    async fn act(
+        &self,
+        visitor: &Visitor,
+        order: wire::Order,
+        back: &str,
+    ) -> Result<Response, Early> {
+        let request = wire::Request::Act(wire::Act {
+            moderator: visitor.session.moderator.clone(),
+            order,
+        });
+        match self.ask(visitor, &request).await? {
+            Answer::Done(outcomes) => Ok(pages::done(visitor, &outcomes, back)),
+            other => Err(out_of_turn(visitor, &other)),
+        }
+    }
+}
+
+async fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Early> {
+    let read = Fields::of_body(headers, body).await;
+    read.ok_or_else(|| {
+        let text = "The form did not arrive whole, or it is too long.";
+        page(StatusCode::BAD_REQUEST, text).into()
+    })
+}
+
+/// A daemon of another version.
+fn out_of_turn(visitor: &Visitor, answer: &Answer) -> Early {
+    tracing::error!(?answer, "the daemon answered another question");
+    let text = "The daemon answered another question. It may be of another version than the console: start both from the same image.";
+    let status = StatusCode::BAD_GATEWAY;
+    pages::of_visitor(visitor, "Not understood", text, status).into()
+}
+
+/// Accounts can't be used.
+fn trouble(error: &(dyn std::error::Error + 'static)) -> Early {
+    tracing::error!(error = %with_cause(error), "accounts can't be read or written");
+    let text = "The console can't read or write its accounts. Its log says why.";
+    page(StatusCode::INTERNAL_SERVER_ERROR, text).into()
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// A page for somebody who is not logged in.
+fn page(status: StatusCode, text: &str) -> Response {
+    let title = status.canonical_reason().unwrap_or("Error");
+    html(
+        status,
+        Page::for_strangers(title).around(&pages::paragraph(text)),
+    )
+}
+
+fn said(status: StatusCode, text: &'static str) -> std::future::Ready<Response> {
+    std::future::ready(page(status, text))
+}
+
+async fn metrics(
+    axum::extract::State(shared): axum::extract::State<Arc<Shared>>,
+) -> impl IntoResponse {
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], shared.door.metrics())
+}

@@ -1,0 +1,137 @@
+//! Logging in and out; who is logged in, and bans and locks.
+
+use std::sync::Arc;
+
+use accounts::Password;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+
+use super::{Early, Shared, fields, trouble};
+use crate::cookies;
+use crate::login::{Attempt, Attempted};
+use crate::pages;
+use crate::reply::see_other;
+
+/// Characters of a name that is typed: no account's name is longer.
+const NAME_CHARACTERS_MAX: usize = 100;
+
+/// The one text for whatever keeps somebody out.
+const OUT: &str = "You are not logged in. The name, the password or the code is wrong, or there were too many attempts: wait a few minutes before you try again.";
+
+/// The text for a form that is older than its cookie.
+const STALE: &str = "This form has expired. Try again.";
+
+const BUSY: &str = "Too many people log in at this moment. Try again in a few seconds.";
+
+/// What every logout, and every end of a session by another page, leaves in the browser.
+fn without_session(mut response: Response) -> Response {
+    if let Some(cookie) = cookies::end(cookies::SESSION) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+pub(super) async fn form(State(shared): State<Arc<Shared>>) -> Response {
+    login_page(&shared, StatusCode::OK, None)
+}
+
+fn login_page(shared: &Shared, status: StatusCode, problem: Option<&str>) -> Response {
+    let (cookie, form_token) = shared.door.new_form();
+    let mut response = pages::login(status, &form_token, problem);
+    if let Some(cookie) = cookies::set(cookies::LOGIN_FORM, &cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+pub(super) async fn log_in(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+) -> Result<Response, Early> {
+    let (head, body) = request.into_parts();
+    let fields = fields(&head.headers, body).await?;
+    if !is_own_login_form(&shared, &head.headers, fields.text("form")) {
+        return Ok(login_page(&shared, StatusCode::FORBIDDEN, Some(STALE)));
+    }
+    let attempt = Attempt {
+        name: fields
+            .text("name")
+            .chars()
+            .take(NAME_CHARACTERS_MAX)
+            .collect(),
+        password: Password::new(fields.text("password").to_owned()),
+        code: fields.text("code").trim().to_owned(),
+    };
+    let attempted = shared.door.attempt(&head.headers, attempt).await;
+    Ok(match attempted.map_err(|error| trouble(&error))? {
+        Attempted::In { session, browser } => {
+            let mut response = see_other("/");
+            let set = [
+                cookies::set(cookies::SESSION, &session),
+                cookies::set_browser(&browser),
+                cookies::end(cookies::LOGIN_FORM),
+            ];
+            for cookie in set.into_iter().flatten() {
+                response.headers_mut().append(header::SET_COOKIE, cookie);
+            }
+            response
+        }
+        Attempted::Out => login_page(&shared, StatusCode::FORBIDDEN, Some(OUT)),
+        Attempted::Busy => login_page(&shared, StatusCode::SERVICE_UNAVAILABLE, Some(BUSY)),
+    })
+}
+
+/// Whether the login form was made for this browser: no page of another site logs it in.
+fn is_own_login_form(shared: &Shared, headers: &HeaderMap, form: &str) -> bool {
+    let cookie = cookies::value(headers, cookies::LOGIN_FORM);
+    let token = cookie.and_then(accounts::Token::parse);
+    token.is_some_and(|token| shared.door.is_own_form(&token, form))
+}
+
+pub(super) async fn log_out(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+) -> Result<Response, Early> {
+    let (visitor, _fields) = shared.form(request).await?;
+    shared
+        .door
+        .log_out(&visitor.token)
+        .map_err(|error| trouble(&error))?;
+    Ok(without_session(see_other("/login")))
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+) -> Result<Response, Early> {
+    let visitor = shared.visitor(&headers)?;
+    let sessions = shared.door.sessions().map_err(|error| trouble(&error))?;
+    let holds = shared.door.holds().map_err(|error| trouble(&error))?;
+    Ok(pages::logins(&visitor, &sessions, &holds))
+}
+
+pub(super) async fn act(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+) -> Result<Response, Early> {
+    let (visitor, fields) = shared.form(request).await?;
+    let by = &visitor.session.moderator;
+    let id = fields.text("lift");
+    if !id.is_empty() {
+        let was_there = shared.door.lift(id).map_err(|error| trouble(&error))?;
+        tracing::info!(by, was_there, "a ban or lock was lifted by hand");
+        return Ok(see_other("/logins"));
+    }
+    let whose = Some(fields.text("end")).filter(|whose| !whose.is_empty());
+    let Some(whose) = whose else {
+        return Ok(see_other("/logins"));
+    };
+    let moderator = (whose != "*").then_some(whose);
+    let ended = shared
+        .door
+        .log_all_out(moderator)
+        .map_err(|error| trouble(&error))?;
+    tracing::info!(by, ended, "sessions were ended by hand");
+    Ok(see_other("/logins"))
+}

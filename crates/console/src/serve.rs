@@ -1,0 +1,100 @@
+//! The console's server: connections, and the bounds on each.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::service::TowerToHyperService;
+use local_socket::http::{self, HttpLimits};
+use local_socket::{BindError, Limits};
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::login::{Door, LOGINS_MAX, Now, OpenError};
+use crate::routes::{Shared, router};
+use crate::settings::Settings;
+use crate::wire::{Census, WORK_TIME_MAX};
+
+/// Connections at once: logins that sleep, and room for those who are logged in.
+const CONNECTIONS_MAX: usize = LOGINS_MAX * 2 + 200;
+
+const LIMITS: Limits = Limits {
+    connections_max: CONNECTIONS_MAX,
+    accept_pause: Duration::from_millis(200),
+};
+
+const HTTP_LIMITS: HttpLimits = HttpLimits {
+    // Three cookies of ours, and what browsers and web servers send.
+    head_bytes_max: 16 * 1024,
+    headers_max: 64,
+    head_time_max: Duration::from_secs(5),
+    // A check of a host by hand is the longest answer.
+    connection_time_max: WORK_TIME_MAX.saturating_add(Duration::from_secs(10)),
+};
+
+/// Mode of the socket: the web server in front is another user, and only it shares the volume.
+const SOCKET_MODE: u32 = 0o666;
+
+/// The console can't begin.
+#[derive(Debug, Error)]
+pub enum ConsoleError {
+    /// It can't listen.
+    #[error("can't listen at {at}")]
+    Listen {
+        /// Where.
+        at: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another one answers there.
+    #[error("another console answers at {}", .0.display())]
+    AlreadyRunning(PathBuf),
+    /// There is no login.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl From<BindError> for ConsoleError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::InUse(path) => Self::AlreadyRunning(path),
+            BindError::Io { path, source } => Self::Listen {
+                at: path.display().to_string(),
+                source,
+            },
+        }
+    }
+}
+
+/// Serves until `shutdown`.
+///
+/// # Errors
+/// Why it could not begin.
+pub async fn serve(
+    settings: Settings,
+    now: Now,
+    shutdown: CancellationToken,
+) -> Result<(), ConsoleError> {
+    let socket = settings.socket.clone();
+    let listener = local_socket::bind(&socket, SOCKET_MODE)?;
+    let census = Census::new(settings.census_socket.clone());
+    let door = Door::open(&settings, now)?;
+    let router = router(Arc::new(Shared { door, census }));
+    tracing::info!(socket = %socket.display(), "the console serves");
+    let handle = |stream| converse(stream, router.clone());
+    local_socket::serve(listener, LIMITS, &shutdown, handle).await;
+    if let Err(error) = std::fs::remove_file(&socket) {
+        tracing::warn!(socket = %socket.display(), %error, "the socket could not be removed");
+    }
+    Ok(())
+}
+
+async fn converse(stream: UnixStream, router: Router) {
+    let service = TowerToHyperService::new(router);
+    if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

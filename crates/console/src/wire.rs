@@ -1,0 +1,526 @@
+//! The wire between the console and the daemon: one request a connection, a line of JSON, and one
+//! line back.
+//!
+//! These requests are all that the daemon accepts at the console's socket. Both ends bound a line
+//! before they parse it, and the daemon checks every field again: a console that was taken over can
+//! decide in the name of any moderator, and do nothing else.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use local_socket::{AskError, Connection, LineError, LineLimits};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::net::UnixStream;
+
+/// Longest request in bytes: [`DOMAINS_MAX`] names of 253 bytes, and a reason.
+pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest answer in bytes: a page of [`ROWS_MAX`] rows, each with a few texts of up to 1 KiB.
+pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Groups, or decisions, that one form is about.
+pub const DOMAINS_MAX: usize = 100;
+
+/// Rows of a page.
+pub const ROWS_MAX: u32 = 100;
+
+/// Lines of a text, such as `status` or the steps of a check.
+pub const LINES_MAX: usize = 500;
+
+/// Longest wait for an answer that is read from the database.
+const READ_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Longest wait for a check of a host, or a publication.
+pub const WORK_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// A request of the console.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// What `fedicensus status` prints.
+    Status {},
+    /// A page of groups.
+    Groups {
+        /// Which.
+        which: Which,
+        /// Rows to skip.
+        skip: u32,
+    },
+    /// One group with its hosts and decisions.
+    Group {
+        /// Its registered domain.
+        domain: String,
+    },
+    /// A page of names that wait for room.
+    Waiting {
+        /// The last name of the page before; empty for the first page.
+        after: String,
+    },
+    /// The public lists that are read.
+    Sources {},
+    /// The published list, and why it is held back.
+    Publication {},
+    /// What `fedicensus explain` prints about a host.
+    Host {
+        /// Its name.
+        host: String,
+    },
+    /// A page of the log of decisions.
+    Decisions {
+        /// Where it begins; `None` for the newest.
+        cursor: Option<Cursor>,
+    },
+    /// Something to do.
+    Act(Act),
+}
+
+/// What a moderator orders.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Act {
+    /// Who orders it.
+    pub moderator: String,
+    /// What.
+    pub order: Order,
+}
+
+/// An order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Order {
+    /// Decide about groups.
+    Decide {
+        /// Their registered domains, at most [`DOMAINS_MAX`].
+        domains: Vec<String>,
+        /// What.
+        verb: Verb,
+        /// Why.
+        reason: String,
+    },
+    /// Undo decisions.
+    Undo {
+        /// Which, at most [`DOMAINS_MAX`].
+        decisions: Vec<DecisionId>,
+    },
+    /// Read a paused source again.
+    ResumeSource {
+        /// Its name.
+        name: String,
+    },
+    /// Publish the list although it lost too many names.
+    PublishByForce {},
+    /// Check a host now.
+    Check {
+        /// Its name.
+        host: String,
+    },
+    /// Take a host out, or put it back.
+    DecideHost {
+        /// Its name.
+        host: String,
+        /// Which.
+        decision: HostVerb,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Which groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// Those that are held.
+    Held,
+    /// Those with a decision in force.
+    Decided,
+}
+
+/// A decision about a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Its hosts are checked and listed like any others.
+    Allow,
+    /// None of its hosts is checked or listed.
+    Deny,
+    /// At most this many of its hosts are checked a day.
+    Limit(u32),
+    /// No decision: the threshold applies again.
+    Forget,
+}
+
+/// A decision about a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostVerb {
+    /// It is neither checked nor listed.
+    TakeOut,
+    /// The end of that.
+    PutBack,
+}
+
+/// A decision in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionId {
+    /// About a group.
+    Group(i64),
+    /// About a host.
+    Host(i64),
+}
+
+/// Where a page of the log begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cursor {
+    /// Decisions about groups have lower ids than this.
+    pub group_id: i64,
+    /// Decisions about hosts have lower ids than this.
+    pub host_id: i64,
+}
+
+/// The daemon's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// To [`Request::Status`].
+    Status {
+        /// The lines of `fedicensus status`.
+        lines: Vec<String>,
+        /// Groups that are held.
+        groups_held: u64,
+        /// Names that wait.
+        names_waiting: u64,
+        /// Sources that are paused.
+        sources_paused: u64,
+        /// Why the list is held back, or was not published.
+        publication_trouble: Option<String>,
+    },
+    /// To [`Request::Groups`].
+    Groups {
+        /// The page.
+        rows: Vec<GroupRow>,
+        /// Whether there are more.
+        has_more: bool,
+    },
+    /// To [`Request::Group`].
+    Group(Box<GroupPage>),
+    /// To [`Request::Waiting`].
+    Waiting {
+        /// The page.
+        rows: Vec<WaitingName>,
+        /// Whether there are more.
+        has_more: bool,
+    },
+    /// To [`Request::Sources`].
+    Sources(Vec<Source>),
+    /// To [`Request::Publication`].
+    Publication(Publication),
+    /// To [`Request::Host`].
+    Host(HostPage),
+    /// To [`Request::Decisions`].
+    Decisions {
+        /// The page, the newest first.
+        rows: Vec<Decision>,
+        /// Where the next page begins.
+        next: Option<Cursor>,
+    },
+    /// To [`Request::Act`]: what happened, line by line.
+    Done(Vec<Outcome>),
+    /// The request can't be answered, and why.
+    Failed(String),
+}
+
+/// What came of one part of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// Whether it was done.
+    pub is_done: bool,
+    /// What was done, or why not.
+    pub text: String,
+}
+
+/// A group in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRow {
+    /// The registered domain.
+    pub domain: String,
+    /// Its hosts.
+    pub hosts: u64,
+    /// Those that are held back.
+    pub held_back: u64,
+    /// The decision in force, with its time.
+    pub decision: Option<String>,
+    /// The reason of that decision.
+    pub reason: Option<String>,
+    /// What the look-up of made-up names below the domain found.
+    pub wildcard: Option<String>,
+}
+
+/// A group with its hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupPage {
+    /// The group.
+    pub row: GroupRow,
+    /// Its newest hosts.
+    pub newest: Vec<Member>,
+    /// Hosts by state.
+    pub states: Vec<(String, u64)>,
+    /// Hosts by software.
+    pub software: Vec<(String, u64)>,
+    /// Hosts by the day on which they came in.
+    pub came: Vec<(String, u64)>,
+    /// Decisions about it, the newest first.
+    pub decisions: Vec<PastDecision>,
+}
+
+/// A host of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// When it came in (RFC 3339).
+    pub first_seen: String,
+    /// Its software.
+    pub software: Option<String>,
+    /// Whether it is held back.
+    pub held_back: bool,
+}
+
+/// A former decision about a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PastDecision {
+    /// When (RFC 3339).
+    pub at: String,
+    /// What.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub who: String,
+}
+
+/// A name that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingName {
+    /// The name.
+    pub name: String,
+    /// Why it waits.
+    pub why: String,
+    /// When it was first named (RFC 3339).
+    pub first_named: String,
+    /// When it was last named (RFC 3339).
+    pub last_named: String,
+    /// Independent sources that named it, about.
+    pub named_by: u32,
+}
+
+/// A public list that is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// What `fedicensus sources list` prints about it.
+    pub text: String,
+    /// Whether it is paused.
+    pub is_paused: bool,
+}
+
+/// The published list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publication {
+    /// When it was published (RFC 3339), and its names.
+    pub last: Option<(String, u64)>,
+    /// Why the next one is held back, or was not published.
+    pub trouble: Option<String>,
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostPage {
+    /// Its name in canonical form.
+    pub host: String,
+    /// The lines of `fedicensus explain`.
+    pub lines: Vec<String>,
+    /// Whether a moderator took it out.
+    pub is_taken_out: bool,
+}
+
+/// A line of the log of decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// Its id.
+    pub id: DecisionId,
+    /// The domain or the host.
+    pub subject: String,
+    /// When (RFC 3339).
+    pub at: String,
+    /// What.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub who: String,
+    /// Whether it can be undone: no later decision is about the same subject.
+    pub can_be_undone: bool,
+}
+
+/// The wire failed.
+#[derive(Debug, Error)]
+pub enum WireError {
+    /// No line came, or none could be written.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// There is no answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The line is no message of this wire.
+    #[error("not a message of this wire, of another version perhaps")]
+    Message(#[from] serde_json::Error),
+}
+
+impl Request {
+    fn answer_time_max(&self) -> Duration {
+        match self {
+            Self::Act(_) => WORK_TIME_MAX,
+            Self::Status {}
+            | Self::Groups { .. }
+            | Self::Group { .. }
+            | Self::Waiting { .. }
+            | Self::Sources {}
+            | Self::Publication {}
+            | Self::Host { .. }
+            | Self::Decisions { .. } => READ_TIME_MAX,
+        }
+    }
+}
+
+/// The console's side.
+#[derive(Debug, Clone)]
+pub struct Census {
+    socket: PathBuf,
+}
+
+impl Census {
+    /// The daemon at this socket.
+    pub fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+
+    /// Sends a request and gives the answer.
+    ///
+    /// # Errors
+    /// When the daemon gives none in time.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
+        let line = serde_json::to_vec(request)?;
+        let limits = LineLimits {
+            bytes_max: ANSWER_BYTES_MAX,
+            time_max: request.answer_time_max(),
+        };
+        let (_connection, line) = local_socket::ask(&self.socket, line, limits).await?;
+        Ok(serde_json::from_slice(&line)?)
+    }
+}
+
+/// The daemon's side: reads a request, has it answered, and writes the answer.
+///
+/// # Errors
+/// When the connection breaks or gives no request within `time_max`.
+pub async fn serve<Answering>(
+    stream: UnixStream,
+    time_max: Duration,
+    answer: impl FnOnce(Request) -> Answering,
+) -> Result<(), WireError>
+where
+    Answering: Future<Output = Answer>,
+{
+    let Connection {
+        mut reader,
+        mut writer,
+    } = Connection::from(stream);
+    let limits = LineLimits {
+        bytes_max: REQUEST_BYTES_MAX,
+        time_max,
+    };
+    let line = local_socket::read_line(&mut reader, limits).await?;
+    let answer = match parse::<Request>(&line) {
+        Ok(request) => answer(request).await,
+        Err(error) => Answer::Failed(format!("not a request: {error}")),
+    };
+    let line = serde_json::to_vec(&answer)?;
+    let line = if line.len() > ANSWER_BYTES_MAX {
+        serde_json::to_vec(&Answer::Failed("the answer is too long".to_owned()))?
+    } else {
+        line
+    };
+    Ok(local_socket::write_line(&mut writer, line, time_max).await?)
+}
+
+/// A message of this wire.
+///
+/// # Errors
+/// When the line is none.
+pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a console that was taken over could ask for besides: nothing else parses.
+    #[test]
+    fn nothing_but_these_requests_can_be_said() {
+        let good = [
+            r#"{"status":{}}"#,
+            r#"{"groups":{"which":"held","skip":0}}"#,
+            r#"{"group":{"domain":"a.example"}}"#,
+            r#"{"waiting":{"after":""}}"#,
+            r#"{"sources":{}}"#,
+            r#"{"publication":{}}"#,
+            r#"{"host":{"host":"a.example"}}"#,
+            r#"{"decisions":{"cursor":null}}"#,
+            r#"{"act":{"moderator":"ada","order":{"decide":{"domains":["a.example"],"verb":{"limit":3},"reason":"r"}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"undo":{"decisions":[{"group":1},{"host":2}]}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"resume_source":{"name":"a"}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"publish_by_force":{}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"check":{"host":"a.example"}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"decide_host":{"host":"a.example","decision":"take_out","reason":"r"}}}}"#,
+        ];
+        for line in good {
+            let request = parse::<Request>(line.as_bytes()).unwrap();
+            assert_eq!(serde_json::to_string(&request).unwrap(), line);
+        }
+        for line in [
+            "",
+            "{}",
+            "null",
+            r#"{"status":{"x":1}}"#,
+            r#"{"live":{}}"#,
+            r#"{"add":{"names":["a.example"]}}"#,
+            r#"{"opt_out":{"host":"a.example","by":"owner","undo":false}}"#,
+            r#"{"reload_admission":{}}"#,
+            r#"{"dump":{"force":true}}"#,
+            r#"{"act":{"order":{"publish_by_force":{}}}}"#,
+            r#"{"act":{"moderator":"ada","order":{"publish_by_force":{}},"by":"owner"}}"#,
+            r#"{"act":{"moderator":"ada","order":{"decide":{"domains":[],"verb":{"limit":-1},"reason":"r"}}}}"#,
+            r#"{"groups":{"which":"all","skip":0}}"#,
+        ] {
+            assert!(parse::<Request>(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Runs `fuzz_targets::console::console_form` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_targets::console::console_form::check(data));

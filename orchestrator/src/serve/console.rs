@@ -1,0 +1,248 @@
+//! The daemon's socket for the moderators' console: it shows what moderators look at, and carries
+//! out what they decide.
+//!
+//! The console may be taken over, so every field is checked again here, names of moderators are
+//! bounded, what takes long runs one at a time, and nothing else can be asked for.
+
+mod acts;
+mod shown;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::console::wire::{self, Answer, ROWS_MAX, Request};
+use local_socket::Listener;
+use protocol::Host;
+use store::{LogCursor, Reader};
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::inspect::explain::look_up;
+use crate::inspect::status::{self, SourceShown};
+use crate::names::groups;
+use crate::serve::control::Handler;
+use crate::serve::socket;
+use crate::services::Services;
+
+/// Connections at once: moderators are few. More wait.
+const CONNECTIONS_MAX: usize = 16;
+
+/// The console writes its request at once, and reads the answer at once.
+const LINE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Checks and publications that the console orders at once. A second one is refused.
+const LONG_ORDERS_MAX: usize = 1;
+
+/// Newest hosts of a group that are shown.
+const MEMBERS_MAX: u32 = 50;
+
+/// The socket, and what answers at it.
+#[derive(Debug)]
+pub struct ConsoleServer {
+    listener: Listener,
+    answers: ConsoleHandler,
+}
+
+/// Answers the console's requests.
+#[derive(Debug, Clone)]
+pub struct ConsoleHandler {
+    handler: Handler,
+    reader: Arc<Mutex<Reader>>,
+    services: Services,
+    data_dir: Arc<Path>,
+    long_orders: Arc<Semaphore>,
+}
+
+impl ConsoleServer {
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn open(path: &Path, answers: ConsoleHandler) -> anyhow::Result<Self> {
+        Ok(Self {
+            listener: socket::listen(path, socket::OWN_USER)?,
+            answers,
+        })
+    }
+
+    /// Serves it until `shutdown`.
+    ///
+    /// # Errors
+    /// None; it is a `Result` so that it can be joined with the loop.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let answers = self.answers;
+        let talk = move |stream: UnixStream| {
+            let answers = answers.clone();
+            async move {
+                let answer = async |request| answers.answer(request).await;
+                Ok(wire::serve(stream, LINE_WITHIN, answer).await?)
+            }
+        };
+        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
+    }
+}
+
+impl ConsoleHandler {
+    /// Over the handler that commands are served by, and a reader of its own.
+    pub fn new(handler: Handler, reader: Reader, services: Services, data_dir: PathBuf) -> Self {
+        Self {
+            handler,
+            reader: Arc::new(Mutex::new(reader)),
+            services,
+            data_dir: data_dir.into(),
+            long_orders: Arc::new(Semaphore::new(LONG_ORDERS_MAX)),
+        }
+    }
+
+    /// Serves one request.
+    pub async fn answer(&self, request: Request) -> Answer {
+        let answered = match request {
+            Request::Status {} => self.status().await,
+            Request::Groups { which, skip } => self.groups(which, skip).await,
+            Request::Group { domain } => self.group(&domain).await,
+            Request::Waiting { after } => self.waiting(after).await,
+            Request::Sources {} => self.sources().await,
+            Request::Publication {} => self.publication().await,
+            Request::Host { host } => self.host(&host).await,
+            Request::Decisions { cursor } => self.decisions(cursor).await,
+            Request::Act(act) => self.act(act).await.map(Answer::Done),
+        };
+        answered.unwrap_or_else(Answer::Failed)
+    }
+
+    async fn status(&self) -> Result<Answer, String> {
+        let now = self.services.now();
+        let mut status = self.read(move |reader| status::read(reader, now)).await?;
+        let (gateway, launcher) = (&self.services.gateway, &self.services.launcher);
+        status.ask_parts(gateway, launcher).await;
+        let live = self.handler.live()?;
+        let publication_trouble = live.dump_trouble.clone();
+        let names_waiting = live.admission.as_ref().map_or(0, |shown| shown.waiting);
+        status.daemon = Some(live);
+        let paused = status
+            .sources
+            .iter()
+            .filter(|source| source.paused.is_some());
+        Ok(Answer::Status {
+            groups_held: status.groups_held,
+            names_waiting,
+            sources_paused: u64::try_from(paused.count()).unwrap_or(u64::MAX),
+            publication_trouble,
+            lines: shown::lines(&status.text(&self.data_dir)),
+        })
+    }
+
+    async fn groups(&self, which: wire::Which, skip: u32) -> Result<Answer, String> {
+        let which = shown::which(which);
+        let fetched = ROWS_MAX.saturating_add(1);
+        let found = self
+            .read(move |reader| reader.groups_to_review(which, skip, fetched))
+            .await?;
+        let (rows, has_more) = shown::page(found.iter().map(shown::group));
+        Ok(Answer::Groups { rows, has_more })
+    }
+
+    async fn group(&self, domain: &str) -> Result<Answer, String> {
+        let domain = groups::registered(&self.services.gate.names(), domain)?;
+        let (group, members, decisions) = self
+            .read({
+                let domain = domain.clone();
+                move |reader| {
+                    Ok((
+                        reader.group(&domain)?,
+                        reader.members(&domain, MEMBERS_MAX)?,
+                        reader.group_decisions(&domain)?,
+                    ))
+                }
+            })
+            .await?;
+        let page = shown::group_page(domain, group.as_ref(), members, decisions);
+        Ok(Answer::Group(Box::new(page)))
+    }
+
+    async fn waiting(&self, after: String) -> Result<Answer, String> {
+        let fetched = ROWS_MAX.saturating_add(1);
+        let found = self
+            .read(move |reader| reader.waiting_names(&after, fetched))
+            .await?;
+        let (rows, has_more) = shown::page(found.into_iter().map(shown::waiting));
+        Ok(Answer::Waiting { rows, has_more })
+    }
+
+    async fn sources(&self) -> Result<Answer, String> {
+        let memories = self.read(Reader::sources).await?;
+        let sources = memories.iter().map(|(name, memory)| {
+            let shown = SourceShown::new(name, memory);
+            wire::Source {
+                name: name.clone(),
+                text: shown.text(),
+                is_paused: shown.paused.is_some(),
+            }
+        });
+        Ok(Answer::Sources(sources.collect()))
+    }
+
+    async fn publication(&self) -> Result<Answer, String> {
+        let last = self.read(Reader::last_dump).await?;
+        Ok(Answer::Publication(wire::Publication {
+            last: last.map(|dump| (census::time::rfc3339(dump.at), dump.names)),
+            trouble: self.handler.live()?.dump_trouble,
+        }))
+    }
+
+    async fn host(&self, text: &str) -> Result<Answer, String> {
+        let host = host(text)?;
+        let (now, calendar) = (self.services.now(), self.services.calendar);
+        let terms = self.services.gate.terms();
+        let (explanation, is_taken_out) = self
+            .read({
+                let host = host.clone();
+                move |reader| {
+                    let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
+                    let stored = reader.record(&host)?;
+                    Ok((explanation, shown::is_taken_out(stored.as_ref())))
+                }
+            })
+            .await?;
+        Ok(Answer::Host(wire::HostPage {
+            host: host.to_string(),
+            lines: shown::lines(&explanation.text()),
+            is_taken_out,
+        }))
+    }
+
+    async fn decisions(&self, cursor: Option<wire::Cursor>) -> Result<Answer, String> {
+        let cursor =
+            cursor.map(|wire::Cursor { group_id, host_id }| LogCursor { group_id, host_id });
+        let page = self
+            .read(move |reader| reader.decisions(cursor, ROWS_MAX))
+            .await?;
+        Ok(Answer::Decisions {
+            rows: page.rows.into_iter().map(shown::decision).collect(),
+            next: page
+                .next
+                .map(|LogCursor { group_id, host_id }| wire::Cursor { group_id, host_id }),
+        })
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, store::StoreError> + Send + 'static,
+    ) -> Result<T, String> {
+        let reader = self.reader.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        let read = reading.await.map_err(|error| error.to_string())?;
+        read.map_err(|error| error.to_string())
+    }
+}
+
+/// A host's name, as typed.
+fn host(text: &str) -> Result<Host, String> {
+    Host::parse(text.trim())
+        .map_err(|error| format!("{}: {error}", protocol::escaped(text.as_bytes(), 200)))
+}

@@ -1,0 +1,262 @@
+//! What moderators decide, from the form to the row and back.
+
+use census::group::Decision;
+use census::state::{OptedOutBy, State};
+use orchestrator::daemon::Order;
+use protocol::Host;
+
+use crate::stage::{Browser, Stage};
+
+/// The values of a page's checkboxes.
+fn boxes(body: &str) -> Vec<String> {
+    let parts = body.split("type=\"checkbox\"").skip(1);
+    parts
+        .map(|part| {
+            let (_, rest) = part.split_once("value=\"").unwrap();
+            rest.split('"').next().unwrap().to_owned()
+        })
+        .collect()
+}
+
+async fn submit(
+    stage: &Stage,
+    browser: &mut Browser,
+    page: &str,
+    to: &str,
+    fields: &str,
+) -> String {
+    let form = stage.get(browser, page).await.form();
+    let reply = stage
+        .post(browser, to, &format!("form={form}&{fields}"))
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    reply.body
+}
+
+fn decision(stage: &Stage, domain: &str) -> Option<Decision> {
+    let group = stage.store.reader().unwrap().group(domain).unwrap();
+    group.map(|group| group.group.decision)
+}
+
+/// Two groups denied at once, and one of them limited afterwards.
+async fn with_three_decisions() -> (Stage, Browser) {
+    let mut stage = Stage::start().await;
+    stage
+        .bring_in(&["a.farm.org", "b.farm.org", "a.mill.org"])
+        .await;
+    let mut browser = stage.logged_in().await;
+    let fields = "domain=farm.org&domain=mill.org&verb=deny&reason=spam+%3Cb%3E";
+    let done = submit(
+        &stage,
+        &mut browser,
+        "/group?domain=farm.org",
+        "/groups",
+        fields,
+    )
+    .await;
+    assert!(
+        done.contains("farm.org: denied") && done.contains("mill.org: denied"),
+        "{done}"
+    );
+    assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
+    let fields = "domain=farm.org&verb=limit&a_day=7&reason=let+us+see";
+    submit(
+        &stage,
+        &mut browser,
+        "/group?domain=farm.org",
+        "/groups",
+        fields,
+    )
+    .await;
+    (stage, browser)
+}
+
+#[tokio::test]
+async fn groups_are_decided_about_by_many_undone_and_logged_by_name() {
+    let (stage, mut browser) = with_three_decisions().await;
+    let page = stage.get(&mut browser, "/decisions").await;
+    assert!(page.body.contains("moderator ada"), "{}", page.body);
+    assert!(
+        page.body.contains("spam &lt;b&gt;"),
+        "texts are escaped: {}",
+        page.body
+    );
+    assert_eq!(
+        boxes(&page.body),
+        ["g3", "g2"],
+        "the newest about each group"
+    );
+    submit(
+        &stage,
+        &mut browser,
+        "/decisions",
+        "/decisions",
+        "decision=g3",
+    )
+    .await;
+    assert_eq!(
+        decision(&stage, "farm.org"),
+        Some(Decision::Deny),
+        "the decision before"
+    );
+    let group = stage
+        .store
+        .reader()
+        .unwrap()
+        .group("farm.org")
+        .unwrap()
+        .unwrap();
+    assert_eq!(group.reason.as_deref(), Some("spam <b>"), "with its reason");
+    let undone = submit(
+        &stage,
+        &mut browser,
+        "/decisions",
+        "/decisions",
+        "decision=g2",
+    )
+    .await;
+    assert!(undone.contains("mill.org: undone"), "{undone}");
+    assert_eq!(decision(&stage, "mill.org"), Some(Decision::None));
+
+    // A page that was loaded before somebody else decided.
+    let late = submit(
+        &stage,
+        &mut browser,
+        "/decisions",
+        "/decisions",
+        "decision=g1&decision=g99",
+    )
+    .await;
+    assert!(late.contains("a later decision"), "{late}");
+    assert!(late.contains("there is no such decision"), "{late}");
+    assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
+
+    let decided = stage.get(&mut browser, "/groups?which=decided").await;
+    assert_eq!(boxes(&decided.body), ["farm.org"]);
+}
+
+#[tokio::test]
+async fn a_host_is_taken_out_and_put_back_and_its_checks_are_stopped() {
+    let mut stage = Stage::start().await;
+    stage.bring_in(&["a.farm.org"]).await;
+    let mut browser = stage.logged_in().await;
+    let path = "/host?host=a.farm.org";
+    let state = |stage: &Stage| {
+        let host = Host::parse("a.farm.org").unwrap();
+        let found = stage.store.reader().unwrap().record(&host).unwrap();
+        found.unwrap().record.state
+    };
+    let fields = "host=a.farm.org&do=take_out&reason=asked+by+mail";
+    submit(&stage, &mut browser, path, "/host", fields).await;
+    let by = OptedOutBy::Moderator;
+    assert_eq!(state(&stage), State::OptedOut { by });
+    let order = stage.orders.recv().await.unwrap();
+    assert!(matches!(order, Order::LeaveAlone { host } if host.as_str() == "a.farm.org"));
+    let page = stage.get(&mut browser, path).await;
+    assert!(page.body.contains("Put it back"), "{}", page.body);
+    let fields = "host=a.farm.org&do=put_back&reason=a+mistake";
+    submit(&stage, &mut browser, path, "/host", fields).await;
+    assert_eq!(state(&stage), State::Discovered);
+    let log = stage.get(&mut browser, "/decisions").await;
+    assert!(
+        log.body.contains("taken out") && log.body.contains("put back"),
+        "{}",
+        log.body
+    );
+}
+
+#[tokio::test]
+async fn an_owners_word_and_an_empty_reason_are_respected() {
+    let mut stage = Stage::start().await;
+    stage.bring_in(&["a.farm.org"]).await;
+    let host = Host::parse("a.farm.org").unwrap();
+    let now = census::time::Timestamp(1_790_812_800_000);
+    let writer = stage.store.writer();
+    writer.opt_out(&host, OptedOutBy::Owner, now).await.unwrap();
+    let mut browser = stage.logged_in().await;
+    for (fields, expect) in [
+        ("do=put_back&reason=r", "only they take it back"),
+        ("do=take_out&reason=+", "the reason must be a line"),
+    ] {
+        let form = stage.get(&mut browser, "/host").await.form();
+        let body = format!("form={form}&host=a.farm.org&{fields}");
+        let reply = stage.post(&mut browser, "/host", &body).await;
+        assert!(reply.body.contains(expect), "{fields}: {}", reply.body);
+    }
+    assert!(
+        stage
+            .store
+            .reader()
+            .unwrap()
+            .decisions(None, 1)
+            .unwrap()
+            .rows
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_host_is_checked_and_the_list_is_published_by_force() {
+    let mut stage = Stage::start().await;
+    let mut browser = stage.logged_in().await;
+    let (form, mut orders) = (
+        stage.get(&mut browser, "/host").await.form(),
+        std::mem::replace(&mut stage.orders, tokio::sync::mpsc::channel(1).1),
+    );
+    let body = format!("form={form}&host=a.farm.org&do=check");
+    let playing = async {
+        let Some(Order::Check { host, watcher }) = orders.recv().await else {
+            panic!("no check was ordered");
+        };
+        assert_eq!(host.as_str(), "a.farm.org");
+        for step in ["step one", "verdict: alive"] {
+            watcher.send(step.to_owned()).await.unwrap();
+        }
+        drop(watcher);
+        orders
+    };
+    let (reply, mut orders) = tokio::join!(stage.post(&mut browser, "/host", &body), playing);
+    assert!(reply.body.contains("step one"), "{}", reply.body);
+    assert_eq!(
+        reply.body.matches("verdict: alive").count(),
+        1,
+        "{}",
+        reply.body
+    );
+
+    let body = format!("form={form}");
+    let playing = async {
+        let Some(Order::Dump { force, answer }) = orders.recv().await else {
+            panic!("no publication was ordered");
+        };
+        answer.send(Ok(12)).unwrap();
+        force
+    };
+    let (reply, force) = tokio::join!(stage.post(&mut browser, "/list", &body), playing);
+    assert!(reply.body.contains("published 12 names"), "{}", reply.body);
+    assert_eq!(force, dump::Force::Yes);
+}
+
+#[tokio::test]
+async fn a_paused_source_is_resumed() {
+    let mut stage = Stage::start().await;
+    let at = census::time::Timestamp(1_790_812_800_000);
+    let memory = census::source::Memory {
+        paused: Some(census::source::Pause {
+            since: at,
+            names: 100,
+            before: 3,
+        }),
+        ..census::source::Memory::default()
+    };
+    let writer = stage.store.writer();
+    writer.remember_source("a-list", memory).await.unwrap();
+    let mut browser = stage.logged_in().await;
+    let page = stage.get(&mut browser, "/sources").await;
+    assert!(page.body.contains("Resume"), "{}", page.body);
+    let body = format!("form={}&name=a-list", page.form());
+    let reply = stage.post(&mut browser, "/sources", &body).await;
+    assert!(reply.body.contains("a-list: resumed"), "{}", reply.body);
+    let page = stage.get(&mut browser, "/sources").await;
+    assert!(!page.body.contains("Resume"), "{}", page.body);
+}

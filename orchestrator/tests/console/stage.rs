@@ -1,0 +1,290 @@
+//! A console over real sockets: accounts, handler and store are the real ones, the loop is the test,
+//! and the console's time stands still unless a test moves it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use accounts::{Accounts, Password};
+use console::LogAddresses;
+use console::wire::{Answer, Census, Request};
+use limiter::login::record::Timestamp;
+use orchestrator::check::slot_queue::SlotQueue;
+use orchestrator::config::{Config, Values};
+use orchestrator::daemon::{Live, ORDERS_MAX, Order};
+use orchestrator::names::gate::NameGate;
+use orchestrator::serve::console::{ConsoleHandler, ConsoleServer};
+use orchestrator::serve::control::Handler;
+use orchestrator::services::Services;
+use orchestrator::services::clock::{Clock, Random, SystemClock};
+use protocol::Host;
+use store::Store;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// 2026-10-01, as good as any, in seconds.
+const NOW: u64 = 1_790_812_800;
+
+pub(crate) const PASSWORD: &str = "correct horse";
+
+pub(crate) struct Stage {
+    pub(crate) store: Store,
+    pub(crate) orders: mpsc::Receiver<Order>,
+    /// Of the account `ada`; each is good for one login.
+    pub(crate) codes: Vec<String>,
+    pub(crate) accounts: PathBuf,
+    http: PathBuf,
+    census: PathBuf,
+    now: Arc<AtomicU64>,
+    services: Services,
+    _end: DropGuard,
+    _directory: tempfile::TempDir,
+}
+
+/// A browser: its cookies, and what it calls itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Browser {
+    pub(crate) cookies: Vec<(String, String)>,
+    pub(crate) agent: &'static str,
+    pub(crate) address: &'static str,
+}
+
+/// An answer of the console.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        Self {
+            cookies: Vec::new(),
+            agent: "browser 1",
+            address: "192.0.2.1",
+        }
+    }
+}
+
+impl Browser {
+    pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
+        let mut of_name = self.cookies.iter().filter(|(key, _)| key == name);
+        of_name.next().map(|(_, value)| value.as_str())
+    }
+
+    fn keep(&mut self, reply: &Reply) {
+        for line in reply.head.lines() {
+            let Some(cookie) = line.strip_prefix("set-cookie: ") else {
+                continue;
+            };
+            let (name, rest) = cookie.split_once('=').unwrap();
+            let value = rest.split(';').next().unwrap();
+            self.cookies.retain(|(key, _)| key != name);
+            if !cookie.contains("Max-Age=0") {
+                self.cookies.push((name.to_owned(), value.to_owned()));
+            }
+        }
+    }
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let line = |line: &'_ str| {
+            line.split_once(": ")
+                .filter(|(key, _)| *key == name)
+                .is_some()
+        };
+        let found = self.head.lines().find(|text| line(text))?;
+        found.split_once(": ").map(|(_, value)| value)
+    }
+
+    /// The token in the page's first form.
+    pub(crate) fn form(&self) -> String {
+        let (_, rest) = self
+            .body
+            .split_once("name=\"form\" value=\"")
+            .unwrap_or_default();
+        rest.split('"').next().unwrap_or_default().to_owned()
+    }
+}
+
+fn config(directory: &std::path::Path) -> Config {
+    let flags = |key: &str| match key {
+        "data_dir" | "public_dir" | "run_dir" => Some(directory.display().to_string()),
+        "contact" => Some("https://example.org".to_owned()),
+        _ => None,
+    };
+    Config::new(&Values::gather(flags, |_| None, None).unwrap()).unwrap()
+}
+
+impl Stage {
+    pub(crate) async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let config = config(directory.path());
+        let store = store::open(&at("census.db")).unwrap();
+        let (names, files) = (config.names().unwrap(), config.admission.clone());
+        let gate = NameGate::open(store.writer(), names, files).await.unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let slots = SlotQueue::unlimited();
+        let services = Services::new(
+            &config,
+            store.writer(),
+            gate,
+            clock,
+            Random::from_os(),
+            slots,
+        );
+        let live = Arc::new(Live::new(services.now(), services.meters.clone()));
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let handler = Handler::with_daemon(&services, sender, live);
+        let reader = store.reader().unwrap();
+        let answers =
+            ConsoleHandler::new(handler, reader, services.clone(), config.data_dir.clone());
+        let end = CancellationToken::new();
+        let server = ConsoleServer::open(&at("console.sock"), answers).unwrap();
+        tokio::spawn(server.serve(end.clone()));
+
+        let path = at("accounts.db");
+        let mut accounts = Accounts::open(&path, &mut rand::rng()).unwrap();
+        let password = Password::new(PASSWORD.to_owned());
+        let added = accounts.add(
+            "ada",
+            &password,
+            Timestamp(Duration::from_secs(NOW)),
+            &mut rand::rng(),
+        );
+        let codes = added.unwrap().recovery_codes;
+        drop(accounts);
+        let now = Arc::new(AtomicU64::new(NOW));
+        let settings = console::Settings {
+            socket: at("http.sock"),
+            census_socket: at("console.sock"),
+            accounts: path.clone(),
+            log_addresses: LogAddresses::No,
+            hashes: 2,
+        };
+        let clock = Arc::clone(&now);
+        let time = Arc::new(move || Timestamp(Duration::from_secs(clock.load(Ordering::Relaxed))));
+        tokio::spawn(console::serve(settings, time, end.clone()));
+        let http = at("http.sock");
+        while local_socket::http::health(&http).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        Self {
+            store,
+            orders,
+            codes,
+            accounts: path,
+            http,
+            census: at("console.sock"),
+            now,
+            services,
+            _end: end.drop_guard(),
+            _directory: directory,
+        }
+    }
+
+    /// The console's time goes on by this much.
+    pub(crate) fn passes(&self, time: Duration) {
+        self.now.fetch_add(time.as_secs(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn code(&mut self) -> String {
+        self.codes.pop().unwrap()
+    }
+
+    /// Brings hosts in and groups them.
+    pub(crate) async fn bring_in(&self, names: &[&str]) {
+        let hosts = names
+            .iter()
+            .map(|name| Host::parse(name).unwrap())
+            .collect();
+        let now = self.services.now();
+        self.store.writer().add_now(hosts, now).await.unwrap();
+        let mut after = Some(0);
+        while let Some(last) = after {
+            let names = self.services.gate.names();
+            after = self.store.writer().group_new(names, last).await.unwrap();
+        }
+    }
+
+    /// What the daemon answers a console, whoever speaks for it.
+    pub(crate) async fn ask(&self, request: &Request) -> Answer {
+        Census::new(self.census.clone()).ask(request).await.unwrap()
+    }
+
+    /// The daemon's answer to a line, as it is.
+    pub(crate) async fn say(&self, line: &[u8]) -> String {
+        let mut stream = UnixStream::connect(&self.census).await.unwrap();
+        stream.write_all(line).await.ok();
+        stream.write_all(b"\n").await.ok();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok();
+        answer
+    }
+
+    pub(crate) async fn get(&self, browser: &mut Browser, path: &str) -> Reply {
+        self.send(browser, "GET", path, "").await
+    }
+
+    pub(crate) async fn post(&self, browser: &mut Browser, path: &str, body: &str) -> Reply {
+        self.send(browser, "POST", path, body).await
+    }
+
+    async fn send(&self, browser: &mut Browser, method: &str, path: &str, body: &str) -> Reply {
+        let Browser { agent, address, .. } = *browser;
+        let cookies: Vec<_> = browser
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let cookies = if cookies.is_empty() {
+            String::new()
+        } else {
+            format!("cookie: {}\r\n", cookies.join("; "))
+        };
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: console\r\nx-real-ip: {address}\r\nuser-agent: {agent}\r\n{cookies}content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let mut stream = UnixStream::connect(&self.http).await.unwrap();
+        stream.write_all(request.as_bytes()).await.ok();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let reply = Reply {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.replace("\r\n", "\n"),
+            body: body.to_owned(),
+        };
+        browser.keep(&reply);
+        reply
+    }
+
+    /// Sends the login form.
+    pub(crate) async fn try_login(
+        &self,
+        browser: &mut Browser,
+        name: &str,
+        password: &str,
+        code: &str,
+    ) -> Reply {
+        let form = self.get(browser, "/login").await.form();
+        let password = password.replace(' ', "+");
+        let body = format!("form={form}&name={name}&password={password}&code={code}");
+        self.post(browser, "/login", &body).await
+    }
+
+    /// A browser in which `ada` is logged in.
+    pub(crate) async fn logged_in(&mut self) -> Browser {
+        let (mut browser, code) = (Browser::default(), self.code());
+        let reply = self.try_login(&mut browser, "ada", PASSWORD, &code).await;
+        assert_eq!(reply.status, 303, "{reply:?}");
+        browser
+    }
+}

@@ -1,0 +1,11 @@
+//! Forms and cookies as the console reads them: bounded, and no cookie's value holds another one.
+
+pub fn check(data: &[u8]) {
+    let fields = console::fuzzing::fields(data);
+    assert!(fields.len() <= console::fuzzing::FIELDS_MAX);
+    for name in ["__Host-session", "__Host-browser", "__Host-login"] {
+        if let Some(value) = console::fuzzing::cookie(data, name) {
+            assert!(!value.contains(';'), "{value}");
+        }
+    }
+}

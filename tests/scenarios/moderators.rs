@@ -1,0 +1,3 @@
+//! Moderators in their console: a browser, the web server, and the whole census behind it.
+
+mod console;

@@ -1,0 +1,203 @@
+//! A moderator's day in a browser, over nginx with our configuration.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+
+use anyhow::{Context as _, bail, ensure};
+use census::state::StateName;
+use serde_json::Value;
+use tests::{Need, Options, PATIENCE, Role, Web, World};
+
+/// Two living hosts of one registered domain, which a moderator denies.
+const DENIED: [&str; 2] = ["mastodon.lab.test", "pleroma.lab.test"];
+const PASSWORD: &str = "correct horse battery";
+
+fn programs() -> Option<()> {
+    for program in ["nginx", "chromium", "node"] {
+        let found = Command::new("sh")
+            .args(["-c", &format!("command -v {program}")])
+            .output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            let why = format!("no `{program}` here: apt-get install nginx-light chromium nodejs");
+            tests::skip(Need::Programs, &why);
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("scenarios/moderators")
+        .join(name)
+}
+
+fn axe() -> PathBuf {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
+    if file.exists() { file } else { PathBuf::new() }
+}
+
+/// A census whose list has both hosts, and a group that is held.
+async fn census() -> anyhow::Result<World> {
+    let mut options = Options::new(&DENIED);
+    options.crowd = 2;
+    options.seeds.extend(lab::crowd::Crowd::new(2, 1).names());
+    options.settings.push(("console_socket", "true".to_owned()));
+    let mut world = World::start(options).await?;
+    for host in DENIED {
+        world
+            .until(&format!("{host} lives"), PATIENCE, |world| {
+                let stored = world.host(host)?;
+                Ok(stored.is_some_and(|stored| stored.record.state.name() == StateName::Alive))
+            })
+            .await?;
+    }
+    // Hosts that have lived keep their place, and the group waits for a decision.
+    world.stop(Role::Run).await?;
+    world.set("group_threshold", "1");
+    world.begin(Role::Run).await?;
+    world
+        .until("the group is held", PATIENCE, |world| {
+            Ok(world.reader()?.held()?.groups > 0)
+        })
+        .await?;
+    Ok(world)
+}
+
+/// Adds a moderator and gives the key of the second factor.
+fn moderator(world: &World, accounts: &str) -> anyhow::Result<String> {
+    let output = world.command_that_reads(
+        &format!("{PASSWORD}\n"),
+        &[("data_dir", accounts)],
+        &["moderator", "add", "ada"],
+    )?;
+    ensure!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout)?;
+    let line = told.lines().find(|line| line.contains("app, key"));
+    let key = line.and_then(|line| line.split_whitespace().last());
+    Ok(key.context("no key")?.to_owned())
+}
+
+/// What the browser's story asks for between its steps.
+async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result<()> {
+    match order {
+        "publish" => {
+            let output = world.command(&["dump", "--force"])?;
+            ensure!(output.status.success(), "{output:?}");
+        }
+        // As long as a session may stay unused, and longer.
+        "idle" => {
+            let file = accounts.join("accounts.db");
+            let output = Command::new("sqlite3")
+                .arg(file)
+                .arg("UPDATE sessions SET used_at = used_at - 1801000")
+                .output()?;
+            ensure!(output.status.success(), "{output:?}");
+        }
+        "kill" => {
+            let data = world.setting("data_dir");
+            world.kill(Role::Console)?;
+            world.set("data_dir", &accounts.display().to_string());
+            world.begin(Role::Console).await?;
+            world.set("data_dir", &data);
+            let socket = world.path("run/console-http/http.sock");
+            // The socket of the killed one is still there, and nobody answers at it.
+            while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+                ensure!(world.runs(Role::Console)?, "the console ended");
+            }
+        }
+        other => bail!("the browser asks for {other:?}"),
+    }
+    Ok(())
+}
+
+/// Runs the browser's story, and gives what it found.
+async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyhow::Result<Value> {
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures/console");
+    std::fs::create_dir_all(&pictures)?;
+    let profile = tempfile::tempdir()?;
+    let mut browser = Command::new("node")
+        .arg(script("console.mjs"))
+        .args(["chromium", web.console_address()])
+        .args([profile.path(), &pictures, &axe()])
+        .args([PASSWORD, key])
+        .args(DENIED)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut answers: ChildStdin = browser.stdin.take().context("a pipe")?;
+    let lines = BufReader::new(browser.stdout.take().context("a pipe")?).lines();
+    let mut found = None;
+    for line in lines {
+        let line = line?;
+        match line.strip_prefix("order ") {
+            Some(order) => {
+                obey(world, accounts, order).await?;
+                writeln!(answers, "done")?;
+            }
+            None => found = Some(serde_json::from_str(&line)?),
+        }
+    }
+    ensure!(browser.wait()?.success(), "the browser's story failed");
+    found.context("the browser found nothing")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moderator_logs_in_denies_a_group_and_undoes_it_and_thieves_stay_outside()
+-> anyhow::Result<()> {
+    if programs().is_none() {
+        return Ok(());
+    }
+    let mut world = census().await?;
+    let accounts = tempfile::tempdir()?;
+    let place = accounts.path().display().to_string();
+    let key = moderator(&world, &place)?;
+    let data = world.setting("data_dir");
+    world.set("data_dir", &place);
+    world.begin(Role::Console).await?;
+    world.set("data_dir", &data);
+    let socket = world.path("run/console-http/http.sock");
+    world
+        .until("the console serves", PATIENCE, |_| Ok(socket.exists()))
+        .await?;
+    let folder = tempfile::tempdir()?;
+    let web = Web::start_with_console(folder.path(), &world.path("public"), &socket).await?;
+    world.command(&["dump", "--force"])?;
+    for host in DENIED {
+        assert!(world.nodes()?.contains(&host.to_owned()), "{host}");
+    }
+
+    let found = play(&mut world, &web, accounts.path(), &key).await?;
+
+    let listed = |step: &str| found[step].as_array().map(Vec::len);
+    assert_eq!(listed("denied"), Some(0), "{found}");
+    assert_eq!(listed("undone"), Some(2), "{found}");
+    assert_eq!(found["refused"]["forged"], 403, "{found}");
+    for who in ["wrongCode", "idle", "stolen", "loggedOut"] {
+        assert_eq!(found["refused"][who], "/login", "{who}: {found}");
+    }
+    assert_eq!(
+        found["afterKill"], "Overview",
+        "the session survives SIGKILL: {found}"
+    );
+    assert_eq!(found["troubles"], serde_json::json!([]));
+    for (page, said) in found["accessibility"].as_object().context("by page")? {
+        assert_eq!(said["violations"], serde_json::json!([]), "{page}");
+        assert!(said["rulesPassed"].as_u64() > Some(5), "{page}: {said}");
+    }
+    for (page, width) in found["widths"].as_object().context("sizes")? {
+        assert!(width.as_u64() <= Some(320), "{page} is {width} wide");
+    }
+    let log = world
+        .reader()?
+        .decisions(None, 10)?
+        .rows
+        .into_iter()
+        .map(|row| row.who);
+    assert_eq!(log.collect::<Vec<_>>(), ["moderator ada"; 2]);
+    let visits = web.logged()?;
+    assert!(visits.contains("console/groups"), "{visits}");
+    assert!(!visits.contains("lab.test"), "no name is logged: {visits}");
+    Ok(())
+}
