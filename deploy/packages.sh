@@ -21,6 +21,7 @@ test     ip                                                iproute2
 test     minisign                                          minisign
 test     node                                              nodejs
 test     nginx                                             nginx-light
+test     fail2ban-regex                                    fail2ban
 full     g++                                               g++
 full     pip3                                              python3-pip
 full     promtool                                          prometheus
@@ -70,7 +71,7 @@ install_missing() {
     ((EUID == 0)) || sudo -n true 2>/dev/null || fail "missing: ${MISSING[*]}; install them: $command"
     say "installing from Debian's packages: ${MISSING[*]}"
     # Of these only the programs are wanted: no service of theirs starts, now or with the machine.
-    for unit in prometheus nginx; do
+    for unit in prometheus nginx fail2ban; do
         if [[ " ${MISSING[*]} " == *" $unit"* && -d /run/systemd/system ]]; then
             units+=("$unit.service")
         fi

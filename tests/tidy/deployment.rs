@@ -1,5 +1,7 @@
 //! What the compose files and the Quadlet units give each part: ports, mounts and logs.
 
+use std::collections::BTreeSet;
+
 use crate::tree::{files, none, read};
 
 #[test]
@@ -13,26 +15,50 @@ fn visitors_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
     assert!(settings.contains("\nFEDICENSUS_PORT=127.0.0.1:8080\n"));
 }
 
+/// The console is for moderators, and its cookies need TLS in front of it.
+#[test]
+fn the_consoles_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
+    let compose = read("deploy/compose.console.yaml");
+    assert!(compose.contains("\"${FEDICENSUS_CONSOLE_PORT:-127.0.0.1:8081}:8081\""));
+    let unit = read("deploy/quadlet/console/fedicensus-web.container.d/50-console.conf");
+    assert!(unit.contains("\nPublishPort=${FEDICENSUS_CONSOLE_PORT}:8081\n"));
+    assert!(unit.contains("\nEnvironment=FEDICENSUS_CONSOLE_PORT=127.0.0.1:8081\n"));
+    let settings = read("deploy/quadlet/fedicensus.env");
+    assert!(settings.contains("\n#FEDICENSUS_CONSOLE_PORT=127.0.0.1:8081\n"));
+    // Off unless an operator sets it up.
+    let published = |text: &str| text.contains(":8081");
+    assert!(!published(&read("compose.yaml")));
+    assert!(!published(&read("deploy/quadlet/fedicensus-web.container")));
+}
+
 /// Volumes of sockets, with the part that makes the socket in each.
-const SOCKETS: [(&str, &str); 6] = [
+const SOCKETS: [(&str, &str); 8] = [
     ("gateway", "gateway"),
     ("launcher", "launcher"),
     ("metrics", "orchestrator"),
     ("texts", "gateway"),
     ("intake", "orchestrator"),
     ("intake-http", "intake"),
+    ("console", "orchestrator"),
+    ("console-http", "console"),
 ];
+
+/// All that Compose starts a census from.
+const COMPOSE_FILES: [&str; 3] = [
+    "compose.yaml",
+    "deploy/compose.intake.yaml",
+    "deploy/compose.console.yaml",
+];
+
+/// The volumes that the console mounts: the signing key, the published files, the launcher and the
+/// gateway are in others.
+const VOLUMES_OF_CONSOLE: [&str; 3] = ["accounts", "console", "console-http"];
 
 /// A part that connects to a socket can neither take it away nor fill the volume.
 #[test]
 fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
-    let mut mounts = Vec::new();
-    for file in ["compose.yaml", "deploy/compose.intake.yaml"] {
-        mounts.extend(compose_mounts(file));
-    }
-    for unit in files("deploy/quadlet", "") {
-        mounts.extend(unit_mounts(&unit));
-    }
+    let (compose, units) = mounts();
+    let mounts: Vec<_> = compose.into_iter().chain(units).collect();
     let mut breaches = Vec::new();
     for (volume, maker) in SOCKETS {
         let of_volume: Vec<_> = mounts
@@ -52,6 +78,39 @@ fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
         "mounted writable by others than the maker, or not by it",
         &breaches,
     );
+}
+
+#[test]
+fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_accounts() {
+    let (compose, units) = mounts();
+    for mounts in [compose, units] {
+        let of_console = mounts.iter().filter(|mount| mount.part == "console");
+        let volumes: BTreeSet<_> = of_console.map(|mount| mount.volume.as_str()).collect();
+        assert_eq!(volumes, BTreeSet::from(VOLUMES_OF_CONSOLE));
+        let of_accounts = mounts.iter().filter(|mount| mount.volume == "accounts");
+        let parts: Vec<_> = of_accounts.map(|mount| mount.part.as_str()).collect();
+        assert_eq!(parts, ["console"]);
+    }
+    // Nothing of the machine's either.
+    let unit = read("deploy/quadlet/console/fedicensus-console.container");
+    let lines = |start: &str| unit.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(lines("Volume="), VOLUMES_OF_CONSOLE.len());
+    assert_eq!(lines("Network=none"), 1);
+    let compose = read("deploy/compose.console.yaml");
+    let (_, service) = compose.split_once("\n  console:\n").expect("a console");
+    let (service, _) = service.split_once("\n\n").expect("its end");
+    let entries = service.lines().filter(|line| line.starts_with("      - "));
+    assert_eq!(entries.count(), VOLUMES_OF_CONSOLE.len());
+    assert!(service.contains("\n    network_mode: none\n"));
+}
+
+/// The mounts of all compose files, and those of all units.
+fn mounts() -> (Vec<Mount>, Vec<Mount>) {
+    let units = files("deploy/quadlet", "");
+    (
+        COMPOSE_FILES.into_iter().flat_map(compose_mounts).collect(),
+        units.iter().flat_map(|unit| unit_mounts(unit)).collect(),
+    )
 }
 
 #[derive(Debug)]
@@ -77,9 +136,11 @@ fn compose_mounts(file: &str) -> Vec<Mount> {
         };
         let volume = match entry.strip_prefix("{ type: volume, source: ") {
             Some(rest) => rest.split(',').next(),
-            None => entry.split_once(":/run/").map(|(volume, _)| volume),
+            None => entry.split_once(":/").map(|(volume, _)| volume),
         };
-        if let Some(volume) = volume {
+        // And no path of the machine's.
+        let is_named = |name: &&str| !name.contains(['/', '$', '.']);
+        if let Some(volume) = volume.filter(is_named) {
             found.push(Mount {
                 file: file.to_owned(),
                 part: part.clone(),
@@ -112,15 +173,15 @@ fn unit_mounts(file: &str) -> Vec<Mount> {
         .collect()
 }
 
-/// A backup holds opt-outs by name, and keys.
+/// A backup holds opt-outs by name, or password hashes, and keys.
 #[test]
 fn every_backup_that_a_document_types_is_readable_by_its_owner_alone() {
-    let page = read("docs/operating.md");
-    let backups: Vec<_> = page
+    let pages = read("docs/operating.md") + &read("docs/console.md");
+    let backups: Vec<_> = pages
         .lines()
         .filter(|line| line.contains("backup - >"))
         .collect();
-    assert_eq!(backups.len(), 3);
+    assert_eq!(backups.len(), 5);
     let breaches: Vec<_> = backups
         .into_iter()
         .filter(|line| !line.contains("(umask 077 && "))

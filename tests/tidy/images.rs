@@ -108,6 +108,7 @@ fn all_parts_and_checks_have_one_selinux_level() {
         "compose.yaml",
         "deploy/compose.lab.yaml",
         "deploy/compose.intake.yaml",
+        "deploy/compose.console.yaml",
     ] {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
@@ -144,9 +145,10 @@ fn all_parts_and_checks_have_one_selinux_level() {
 fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     let conf = read("deploy/nginx/nginx.conf");
     let metrics = read("deploy/nginx/metrics.conf");
-    let passing: Vec<_> = conf
-        .split("location ")
-        .chain(metrics.split("location "))
+    let console = read("deploy/nginx/console.conf");
+    let passing: Vec<_> = [&conf, &metrics, &console]
+        .into_iter()
+        .flat_map(|file| file.split("location "))
         .filter(|location| location.contains("proxy_pass "))
         .collect();
     assert!(!passing.is_empty(), "nothing is passed on");
@@ -158,15 +160,36 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     none("locations that log addresses", &breaches);
     assert!(conf.contains("access_log off;"));
     // What is logged all the same says nothing of whoever asks.
-    let format = conf
-        .split("log_format visits ")
-        .nth(1)
-        .and_then(|rest| rest.split(';').next())
-        .unwrap_or_default();
+    let format = |file: &str, name: &str| {
+        file.split(&format!("log_format {name} "))
+            .nth(1)
+            .and_then(|rest| rest.split(';').next())
+            .unwrap_or_default()
+            .to_owned()
+    };
     assert_eq!(
-        format,
+        format(&conf, "visits"),
         "'$time_iso8601 $logged_method $logged_path $status $logged_bytes $request_time'"
     );
+    assert_eq!(
+        format(&console, "console"),
+        "'$time_iso8601 $logged_method console$console_path $status - $request_time'"
+    );
+}
+
+/// Without its file the server starts, and has no such port.
+#[test]
+fn the_web_servers_image_has_each_file_that_its_configuration_includes() {
+    let containerfile = read("deploy/nginx/Containerfile");
+    let copied = containerfile
+        .lines()
+        .find(|line| line.starts_with("COPY "))
+        .unwrap_or_default();
+    let breaches: Vec<_> = files("deploy/nginx", ".conf")
+        .into_iter()
+        .filter(|file| !copied.split(' ').any(|word| word == file))
+        .collect();
+    none("not in the image", &breaches);
 }
 
 /// Each service of a compose file with its `security_opt`.

@@ -84,6 +84,31 @@ fn rules_and_dashboard_use_what_is_told_and_nothing_else() {
     none("told, and neither plotted nor watched", &unused);
 }
 
+/// The login limiter's metrics, which a scrape of the console adds.
+#[test]
+fn rules_about_the_console_use_what_the_login_limiter_counts() {
+    let counted = read("crates/limiter/src/metrics.rs");
+    let mut breaches = Vec::new();
+    let mut found = BTreeSet::new();
+    for place in [RULES, RULES_TESTS[0], "docs/metrics.md"] {
+        let text = read(place);
+        let words = text.split(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric());
+        for word in words {
+            let quoted = match word.strip_prefix("login_rate_limiter_") {
+                Some(rest) => format!("\"{rest}\""),
+                None if word.starts_with("limiter_") => format!("\"{word}\""),
+                None => continue,
+            };
+            if !counted.contains(&quoted) {
+                breaches.push(format!("{place} names {word}"));
+            }
+            found.insert(word.to_owned());
+        }
+    }
+    assert!(found.len() > 4, "{found:?}");
+    none("the limiter counts no such thing", &breaches);
+}
+
 /// Every label in a rule or a plot is one that the metric has, or that a scrape adds.
 #[test]
 fn labels_that_are_asked_for_are_there() {
@@ -158,7 +183,15 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
         .filter_map(|line| line.trim().strip_prefix("listen "))
         .collect();
     assert_eq!(listens, ["9090 default_server;"]);
-    assert_eq!(metrics.matches("proxy_pass ").count(), 1);
+    let passed: Vec<_> = metrics
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("proxy_pass "))
+        .collect();
+    let sockets = [
+        "http://unix:/run/metrics/metrics.sock:/metrics;",
+        "http://unix:/run/console-http/http.sock:/metrics;",
+    ];
+    assert_eq!(passed, sockets);
     let includes = |text: &str| text.matches("include ").count();
     assert_eq!(
         includes(&metrics),

@@ -90,6 +90,7 @@ fn a_lab_builds_and_runs_no_image_of_a_census() {
     for file in [
         "compose.yaml",
         "deploy/compose.intake.yaml",
+        "deploy/compose.console.yaml",
         "deploy/compose.lab.yaml",
         "lab/up",
     ] {

@@ -17,8 +17,15 @@ use crate::step::{Outcome, output, passes, say};
 pub(super) const NAME: &str = "ci";
 const PORT: &str = "18723";
 
-/// Parts that must have no network; with `--intake` one more.
-const WITHOUT_NETWORK: [&str; 3] = ["orchestrator", "launcher", "intake"];
+/// Parts that must have no network.
+const WITHOUT_NETWORK: [&str; 2] = ["orchestrator", "launcher"];
+
+/// Parts that must have no network, and that the full tier's lab has besides.
+const OPTIONAL_WITHOUT_NETWORK: [&str; 2] = ["intake", "console"];
+
+/// Ports of the web server's container.
+const METRICS_PORT: &str = "9090";
+const CONSOLE_PORT: &str = "8081";
 
 /// What the kernel must say of every part: no capability and none to be had, a seccomp filter (2).
 const CONFINED: [&str; 4] = [
@@ -40,7 +47,7 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut up = script("lab/up");
     up.args(["--keep-images", "--port", PORT]);
     if context.is_full() {
-        up.arg("--intake");
+        up.args(["--intake", "--console"]);
     } else {
         let personas = sample(context, &engine)?;
         up.args(["--crowd", CROWD, "--personas", &personas]);
@@ -51,16 +58,15 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
 }
 
 fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
-    let [inner @ .., _] = &WITHOUT_NETWORK;
-    let inner = if context.is_full() {
-        &WITHOUT_NETWORK[..]
-    } else {
-        inner
-    };
-    parts_are_confined(engine, inner)?;
+    let mut inner = WITHOUT_NETWORK.to_vec();
+    if context.is_full() {
+        inner.extend(OPTIONAL_WITHOUT_NETWORK);
+    }
+    parts_are_confined(engine, &inner)?;
     metrics_are_apart(engine)?;
     if context.is_full() {
         intake_answers()?;
+        console_answers(engine)?;
         browser::look(context.root, PORT)?;
     }
     Ok(())
@@ -161,24 +167,7 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
 /// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a
 /// visitor at theirs is not.
 fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
-    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
-    let web = output(engine.command().args([
-        "ps",
-        "-q",
-        "--filter",
-        &label,
-        "--filter",
-        "label=com.docker.compose.service=web",
-    ]))?;
-    let place = output(engine.command().args(["port", web.trim(), "9090"]))?;
-    let place = place.lines().next().unwrap_or_default();
-    if !place.starts_with("127.0.0.1:") {
-        bail!("the metrics are published further than this machine: {place}");
-    }
-    let answered = |url: &str| {
-        let format = "\n%{http_code}";
-        output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))
-    };
+    let place = published(engine, METRICS_PORT)?;
     let page = answered(&format!("http://{place}/metrics"))?;
     for wanted in [
         "fedicensus_build_info{",
@@ -203,6 +192,53 @@ fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
         "metrics: {} lines at {place}, none at the public port",
         page.lines().count()
     ))
+}
+
+/// Through the web server, whose volume with the console's socket is read-only.
+fn console_answers(engine: &Engine) -> anyhow::Result<()> {
+    let place = published(engine, CONSOLE_PORT)?;
+    for (path, status) in [("/login", "200"), ("/metrics", "404")] {
+        let url = format!("http://{place}{path}");
+        let page = answered(&url)?;
+        if !page.ends_with(&format!("\n{status}")) {
+            bail!("{url} must be answered with {status}: {page}");
+        }
+    }
+    let metrics = format!(
+        "http://{}/console/metrics",
+        published(engine, METRICS_PORT)?
+    );
+    if !answered(&metrics)?.contains("limiter_compute_successes ") {
+        bail!("{metrics} has no metrics of the login limiter");
+    }
+    say(&format!(
+        "console: the login is at {place}, its metrics are not"
+    ))
+}
+
+/// Where a port of the web server's container is published: on this machine alone.
+fn published(engine: &Engine, port: &str) -> anyhow::Result<String> {
+    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
+    let web = output(engine.command().args([
+        "ps",
+        "-q",
+        "--filter",
+        &label,
+        "--filter",
+        "label=com.docker.compose.service=web",
+    ]))?;
+    let places = output(engine.command().args(["port", web.trim(), port]))?;
+    let place = places.lines().next().unwrap_or_default();
+    if !place.starts_with("127.0.0.1:") {
+        bail!("port {port} is published further than this machine: {place}");
+    }
+    Ok(place.to_owned())
+}
+
+/// A page, and its status on a line of its own.
+fn answered(url: &str) -> anyhow::Result<String> {
+    let format = "\n%{http_code}";
+    output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))
 }
 
 /// Through the web server, whose volume with the intake's socket is read-only.

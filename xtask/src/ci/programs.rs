@@ -11,7 +11,7 @@ use crate::step::{Outcome, output, passes};
 use crate::{browser, deny, fuzz, rootless};
 
 /// Shell scripts of ours, which shellcheck reads besides those below [`ROOTLESS`].
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     ".ci/run",
     "deploy/base-images/make",
     "deploy/build",
@@ -22,7 +22,11 @@ const SCRIPTS: [&str; 10] = [
     "deploy/quadlet/install",
     "lab/down",
     "lab/up",
+    FAIL2BAN,
 ];
+
+/// Tries the filter and the jails of `deploy/fail2ban`.
+const FAIL2BAN: &str = "tests/fixtures/fail2ban/check";
 
 /// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but
 /// for units.
@@ -72,13 +76,14 @@ pub(super) fn rootless(context: &Context<'_>) -> anyhow::Result<Outcome> {
 
 pub(super) fn scripts(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut shellcheck = Command::new("shellcheck");
-    passed(
+    passes(
         shellcheck
             .args(["--shell=bash", "-x"])
             .args(SCRIPTS)
             .args(scripts_below(&context.root.join(ROOTLESS))?)
             .current_dir(context.root),
-    )
+    )?;
+    passed(Command::new(context.root.join(FAIL2BAN)).current_dir(context.root))
 }
 
 /// Shell scripts below a folder that holds scripts, documents and units.

@@ -9,7 +9,11 @@ pub(crate) const STEPS: &[Step] = &[
         .with_engine()
         .beside(),
     Step::quick("fmt", "rustfmt", programs::fmt),
-    Step::quick("scripts", "shellcheck", programs::scripts),
+    Step::quick(
+        "scripts",
+        "shellcheck, and fail2ban's filter over lines of a log",
+        programs::scripts,
+    ),
     Step::quick("clippy", "clippy, warnings as errors", programs::clippy),
     Step::quick(
         "unit",
@@ -65,7 +69,7 @@ pub(crate) const STEPS: &[Step] = &[
     .after(&["rootless"]),
     Step::quick(
         "lab",
-        "lab/up with a sample of personas; --full: all of them, the intake, a browser",
+        "lab/up with a sample of personas; --full: all of them, the intake, the console, a browser",
         lab::run,
     )
     .with_engine()
