@@ -1,4 +1,4 @@
--- Moderators' decisions about single hosts, the first to the last, with who made them. Never published.
+-- Moderators' decisions about single hosts, in order, with their author. Never published.
 CREATE TABLE host_decisions (
     id       INTEGER PRIMARY KEY,
     at       INTEGER NOT NULL,
@@ -31,3 +31,7 @@ END;
 
 -- Groups that were decided about, for the moderators' pages.
 CREATE INDEX groups_decided ON groups (decided_at) WHERE decided_at IS NOT NULL;
+
+-- An owner and a moderator can both have opted a host out. `opted_out_by` names the first of them and
+-- this column the other, so that neither takes the other's opt-out back.
+ALTER TABLE hosts ADD COLUMN also_opted_out_by TEXT CHECK (also_opted_out_by IN ('owner', 'moderator'));

@@ -148,6 +148,11 @@ enum Command {
     /// Look at groups, all hosts below one registered domain, and decide about those that are held
     #[command(subcommand)]
     Groups(groups::Groups),
+    /// List names that wait for room, and why
+    Waiting {
+        #[command(flatten)]
+        output: Output,
+    },
     /// Read the log of decisions about groups and hosts, and undo one
     #[command(subcommand)]
     Decisions(decisions::Decisions),
@@ -336,6 +341,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Restore { file } => copies::restore(config, &file),
         Command::Db(command) => db::obey(&command, config),
         Command::Groups(command) => groups::obey(command, config).await,
+        Command::Waiting { output } => show::waiting(config, output.json),
         Command::Decisions(command) => decisions::obey(command, config).await,
         Command::Sources(command) => sources::obey(command, config).await,
         Command::Key(command) => key::obey(&command, config),

@@ -57,7 +57,7 @@ struct Benchmark {
 
 /// In the order in which they run. Sizes are those of the targets; where that takes more than some minutes on two cores, less is said here and
 /// `bench/README.md` has the whole.
-const ALL: [Benchmark; 8] = [
+const ALL: [Benchmark; 10] = [
     Benchmark {
         program: "bench-scale",
         least: Extent::Quick,
@@ -99,6 +99,22 @@ const ALL: [Benchmark; 8] = [
         quick: &["--hosts", "20000", "--before", "5", "--seconds", "15"],
         whole: &[],
         needs: Needs::Port,
+        plotted: Plotted::No,
+    },
+    Benchmark {
+        program: "bench-login",
+        least: Extent::Quick,
+        quick: &["timing", "--samples", "100"],
+        whole: &["timing"],
+        needs: Needs::Nothing,
+        plotted: Plotted::No,
+    },
+    Benchmark {
+        program: "bench-login",
+        least: Extent::Quick,
+        quick: &["flood"],
+        whole: &["flood"],
+        needs: Needs::Nothing,
         plotted: Plotted::No,
     },
     Benchmark {

@@ -1,6 +1,7 @@
 //! Running programs, and how a step of a chore ends.
 
-use std::io::Write;
+#[cfg(not(test))]
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,8 +16,17 @@ pub(crate) enum Outcome {
 }
 
 /// A line on stderr, in order with what the steps' programs write there.
+#[cfg(not(test))]
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stderr(), "{line}")?)
+}
+
+/// A line of a test, which is shown only when the test fails: steps that tests make up must not look
+/// like steps of CI in its log.
+#[cfg(test)]
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+    eprintln!("{line}");
+    Ok(())
 }
 
 /// Runs a program to its end, its output shown as it comes.

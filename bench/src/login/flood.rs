@@ -19,11 +19,20 @@ const MODERATOR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Pages that are loaded again and again.
 const PAGES: [&str; 3] = ["/", "/groups", "/logins"];
 
-/// Between two pages: a moderator reads faster than that never.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Pause between pages, shorter than a human's.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Pages are loaded for this long after the flood began.
-const MEASURED: Duration = Duration::from_secs(5);
+/// Floods, each from other addresses, since each bans its own.
+const ROUNDS: u8 = 5;
+
+/// The longest that 95 of 100 pages may take in a flood.
+const PAGE_TIME_MAX: f64 = 0.2;
+
+/// A refused login is tried again after this.
+const AGAIN: Duration = Duration::from_millis(300);
+
+/// A moderator gives up after this.
+const LOGIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) async fn measure(logins: usize, addresses: usize) -> Result<()> {
     let mut options = Options::new(&["mastodon.lab.test"]);
@@ -60,28 +69,50 @@ pub(crate) async fn measure(logins: usize, addresses: usize) -> Result<()> {
     let cookies = log_in(&way, &Cookies::new(), code).await?;
     let before = world.usage(Role::Console)?;
     say(&format!("console, before: {before:?}"))?;
-    pages("quiet", &way, &cookies).await?;
-    let began = Instant::now();
-    let flood = tokio::spawn(flood(way.clone(), logins, addresses));
-    pages("in the flood", &way, &cookies).await?;
-    let known = log_in(&way, &cookies, codes.next().context("no code")?).await;
-    say(&format!(
-        "the right password from a known browser, {:.1} s after the flood began: {}",
-        began.elapsed().as_secs_f64(),
-        if known.is_ok() {
-            "gets in"
-        } else {
-            "is refused"
+    let quiet = tokio::time::sleep(Duration::from_secs(3));
+    let quiet = pages(&way, &cookies, quiet).await?;
+    report("quiet", &quiet)?;
+    let mut flooded = Vec::new();
+    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+    for round in 1..=ROUNDS {
+        let code = codes.next().context("no recovery code")?;
+        let flooding = flood(way.clone(), round, logins, addresses);
+        let flooding = tokio::spawn(flooding);
+        let known = tokio::spawn(known_browser(way.clone(), cookies.clone(), code.to_owned()));
+        let mut statuses = None;
+        let until_over = async { statuses = Some(flooding.await) };
+        flooded.extend(pages(&way, &cookies, until_over).await?);
+        for (status, count) in statuses.context("the flood")??? {
+            *counted.entry(status).or_default() += count;
         }
-    ))?;
-    for (status, count) in flood.await?? {
+        let seconds = known.await??;
+        say(&format!(
+            "round {round}: the right password from a known browser got in after {seconds:.1} s"
+        ))?;
+    }
+    report("in the flood", &flooded)?;
+    for (status, count) in counted {
         say(&format!("flood: {count} times {status}"))?;
     }
-    say(&format!(
-        "console, after: {:?}",
-        world.usage(Role::Console)?
-    ))?;
-    known.map(|_| ())
+    let after = world.usage(Role::Console)?;
+    say(&format!("console, after: {after:?}"))?;
+    ensure!(
+        quantile(&flooded, 0.95) <= PAGE_TIME_MAX,
+        "pages take longer than {PAGE_TIME_MAX} s"
+    );
+    Ok(())
+}
+
+/// Logs in until it works, and gives the seconds that this took.
+async fn known_browser(way: Way, cookies: Cookies, code: String) -> Result<f64> {
+    let began = Instant::now();
+    loop {
+        match log_in(&way, &cookies, &code).await {
+            Ok(_) => return Ok(began.elapsed().as_secs_f64()),
+            Err(error) if began.elapsed() > LOGIN_TIME_MAX => return Err(error),
+            Err(_busy) => tokio::time::sleep(AGAIN).await,
+        }
+    }
 }
 
 /// Logs the moderator in, and gives the cookies of session and browser.
@@ -101,36 +132,48 @@ async fn log_in(way: &Way, cookies: &Cookies, code: &str) -> Result<Cookies> {
     Ok(cookies_of(&reply))
 }
 
-async fn pages(when: &str, way: &Way, cookies: &Cookies) -> Result<()> {
-    let began = Instant::now();
+/// Loads pages until `over`, and gives the seconds of each.
+async fn pages(way: &Way, cookies: &Cookies, over: impl Future<Output = ()>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
-    for page in PAGES.iter().cycle() {
-        if began.elapsed() > MEASURED {
-            break;
+    let loading = async {
+        for page in PAGES.iter().cycle() {
+            let asked = Instant::now();
+            let reply = way.get(MODERATOR, page, cookies).await?;
+            ensure!(reply.status == 200, "{page}: {}", reply.text);
+            seconds.push(asked.elapsed().as_secs_f64());
+            tokio::time::sleep(PAUSE).await;
         }
-        let asked = Instant::now();
-        let reply = way.get(MODERATOR, page, cookies).await?;
-        ensure!(reply.status == 200, "{page}: {}", reply.text);
-        seconds.push(asked.elapsed().as_secs_f64());
-        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    };
+    tokio::select! {
+        loaded = loading => loaded?,
+        () = over => {}
     }
+    Ok(seconds)
+}
+
+fn report(when: &str, seconds: &[f64]) -> Result<()> {
     say(&format!(
         "pages, {when}: {} loaded, median {:.0} ms, 95th percentile {:.0} ms, longest {:.0} ms",
         seconds.len(),
-        quantile(&seconds, 0.5) * 1000.0,
-        quantile(&seconds, 0.95) * 1000.0,
-        quantile(&seconds, 1.0) * 1000.0
-    ))?;
-    Ok(())
+        quantile(seconds, 0.5) * 1000.0,
+        quantile(seconds, 0.95) * 1000.0,
+        quantile(seconds, 1.0) * 1000.0
+    ))
 }
 
 /// Sends all logins at once, and counts the answers by status.
-async fn flood(way: Way, logins: usize, addresses: usize) -> Result<BTreeMap<String, usize>> {
+async fn flood(
+    way: Way,
+    round: u8,
+    logins: usize,
+    addresses: usize,
+) -> Result<BTreeMap<String, usize>> {
     let (form_cookies, token) = way.login_form(MODERATOR).await?;
     let sending: Vec<_> = (0..logins)
         .map(|number| {
             let last = u8::try_from(number % addresses.clamp(1, 250)).unwrap_or_default();
-            let from = Ipv4Addr::new(127, 0, 1, last + 1);
+            let from = Ipv4Addr::new(127, 0, round, last + 1);
             let (way, cookies) = (way.clone(), form_cookies.clone());
             let body = format!("form={token}&name=user{number}&password=wrong&code=0");
             tokio::spawn(async move {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use accounts::{Accounts, Password};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bench::shared::role::Role;
 use chart::{Chart, Line, Values};
 use limiter::login::record::Timestamp;
@@ -30,6 +30,9 @@ const UNKNOWN_USER: usize = 9;
 
 /// Attempts that ban an address, or failures that lock a user.
 const ONE_TOO_MANY: u8 = 7;
+
+/// Below this a pair of samples is told apart.
+const P_MIN: f64 = 0.01;
 
 const KINDS: [&str; 5] = [
     "right user, wrong password",
@@ -108,11 +111,13 @@ pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
     }
     let found = found(&console, &taken, &of_banned)?;
     say(&format!("{:.0} s", began.elapsed().as_secs_f64()))?;
-    report(&found)?;
+    let least = report(&found)?;
     if let Some(plot) = plot {
         std::fs::write(plot, draw(&found)?)?;
     }
-    console.stop().await
+    console.stop().await?;
+    ensure!(least >= P_MIN, "a pair is told apart: p = {least:.4}");
+    Ok(())
 }
 
 /// Sends all of them at once.
@@ -129,7 +134,7 @@ async fn send(
             let began = Instant::now();
             let reply = way.post(from, "/login", &cookies, &body).await?;
             let seconds = began.elapsed().as_secs_f64();
-            anyhow::ensure!(reply.status == 403, "{}", reply.text);
+            ensure!(reply.status == 403, "{}", reply.text);
             Ok((from, kind, seconds))
         })
     });
@@ -183,7 +188,8 @@ fn is_enough(found: &BTreeMap<&'static str, Vec<f64>>, samples: usize) -> bool {
         .all(|kind| found.get(kind).is_some_and(|found| found.len() >= samples))
 }
 
-fn report(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
+/// Prints both tables, and gives the least probability of a pair.
+fn report(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<f64> {
     say("\n| refusal | samples | least s | median s | most s |\n|---|---|---|---|---|")?;
     for kind in KINDS {
         let sample = found.get(kind).map(Vec::as_slice).unwrap_or_default();
@@ -195,6 +201,7 @@ fn report(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
             quantile(sample, 1.0)
         ))?;
     }
+    let mut least = 1.0_f64;
     say("\n| pair | p, all | p, minima of ten |\n|---|---|---|")?;
     for (place, one) in KINDS.iter().enumerate() {
         for other in KINDS.iter().skip(place + 1) {
@@ -203,14 +210,13 @@ fn report(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
                 found.get(one).unwrap_or(&empty),
                 found.get(other).unwrap_or(&empty),
             );
-            say(&format!(
-                "| {one} / {other} | {:.3} | {:.3} |",
-                probability(first, second),
-                probability(&minima(first), &minima(second))
-            ))?;
+            let all = probability(first, second);
+            let of_minima = probability(&minima(first), &minima(second));
+            say(&format!("| {one} / {other} | {all:.3} | {of_minima:.3} |"))?;
+            least = least.min(all).min(of_minima);
         }
     }
-    Ok(())
+    Ok(least)
 }
 
 fn draw(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<String> {

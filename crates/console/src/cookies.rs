@@ -9,10 +9,10 @@ pub(crate) const SESSION: &str = "__Host-session";
 /// The signed name of a browser that a moderator has logged in with.
 pub(crate) const BROWSER: &str = "__Host-browser";
 
-/// Of a login form, before there is a session.
+/// Binds a login form to its browser.
 pub(crate) const LOGIN_FORM: &str = "__Host-login";
 
-/// What the flags of all cookies are: no script reads them, and no page of another site sends them.
+/// Hides cookies from scripts and from requests of other sites.
 const FLAGS: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
 
 /// A browser is known for 400 days, the longest that browsers keep a cookie.

@@ -30,14 +30,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use crate::form::Fields;
-use crate::login::{Door, Visitor};
+use crate::login::{Logins, Visitor};
 use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
-use crate::wire::{self, Answer, Census};
+use crate::wire::{self, Answer, Census, WireError};
 
 /// What all requests share.
 pub(crate) struct Shared {
-    pub(crate) door: Door,
+    pub(crate) logins: Logins,
     pub(crate) census: Census,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 impl Shared {
     /// Who sends a request; otherwise the way to the login.
     fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Early> {
-        match self.door.visitor(headers) {
+        match self.logins.visitor(headers) {
             Ok(Some(visitor)) => Ok(visitor),
             Ok(None) => Err(see_other("/login").into()),
             Err(error) => Err(trouble(&error)),
@@ -102,14 +102,14 @@ impl Shared {
         let (head, body) = request.into_parts();
         let visitor = self.visitor(&head.headers)?;
         let fields = fields(&head.headers, body).await?;
-        if self.door.is_own_form(&visitor.token, fields.text("form")) {
+        if self.logins.is_own_form(&visitor.token, fields.text("form")) {
             return Ok((visitor, fields));
         }
         tracing::warn!(
             moderator = visitor.session.moderator,
             "a form of another session was refused"
         );
-        let text = "This form is not of your session: it may be a forgery. Nothing was done. Load the page again and repeat what you wanted.";
+        let text = "This form belongs to another session, so nothing was done. Load the page again and repeat what you wanted.";
         Err(pages::of_visitor(&visitor, "Refused", text, StatusCode::FORBIDDEN).into())
     }
 
@@ -121,8 +121,9 @@ impl Shared {
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
             }
             Ok(answer) => Ok(answer),
+            Err(error @ WireError::Message(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
-                tracing::error!(error = %with_cause(&error), "the daemon can't be asked: see that it runs with the setting `console_socket`");
+                tracing::error!(error = %with_cause(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
                 let text = "The census does not answer. See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Err(pages::of_visitor(visitor, "The census is away", text, status).into())
@@ -157,7 +158,7 @@ async fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Early> {
 }
 
 /// A daemon of another version.
-fn out_of_turn(visitor: &Visitor, answer: &Answer) -> Early {
+fn out_of_turn(visitor: &Visitor, answer: &dyn std::fmt::Debug) -> Early {
     tracing::error!(?answer, "the daemon answered another question");
     let text = "The daemon answered another question. It may be of another version than the console: start both from the same image.";
     let status = StatusCode::BAD_GATEWAY;
@@ -195,5 +196,5 @@ async fn metrics(
     axum::extract::State(shared): axum::extract::State<Arc<Shared>>,
 ) -> impl IntoResponse {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], shared.door.metrics())
+    ([(header::CONTENT_TYPE, kind)], shared.logins.metrics())
 }

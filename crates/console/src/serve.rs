@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::login::{Door, LOGINS_MAX, Now, OpenError};
+use crate::login::{LOGINS_MAX, Logins, Now, OpenError};
 use crate::routes::{Shared, router};
 use crate::settings::Settings;
 use crate::wire::{Census, WORK_TIME_MAX};
@@ -81,8 +81,8 @@ pub async fn serve(
     let socket = settings.socket.clone();
     let listener = local_socket::bind(&socket, SOCKET_MODE)?;
     let census = Census::new(settings.census_socket.clone());
-    let door = Door::open(&settings, now)?;
-    let router = router(Arc::new(Shared { door, census }));
+    let logins = Logins::open(&settings, now)?;
+    let router = router(Arc::new(Shared { logins, census }));
     tracing::info!(socket = %socket.display(), "the console serves");
     let handle = |stream| converse(stream, router.clone());
     local_socket::serve(listener, LIMITS, &shutdown, handle).await;

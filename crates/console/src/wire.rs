@@ -5,6 +5,11 @@
 //! before they parse it, and the daemon checks every field again: a console that was taken over can
 //! decide in the name of any moderator, and do nothing else.
 
+#![allow(
+    missing_docs,
+    reason = "a field of a message has a comment where its name does not say all"
+)]
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,7 +48,6 @@ pub enum Request {
     Status {},
     /// A page of groups.
     Groups {
-        /// Which.
         which: Which,
         /// Rows to skip.
         skip: u32,
@@ -63,10 +67,7 @@ pub enum Request {
     /// The published list, and why it is held back.
     Publication {},
     /// What `fedicensus explain` prints about a host.
-    Host {
-        /// Its name.
-        host: String,
-    },
+    Host { host: String },
     /// A page of the log of decisions.
     Decisions {
         /// Where it begins; `None` for the newest.
@@ -82,7 +83,6 @@ pub enum Request {
 pub struct Act {
     /// Who orders it.
     pub moderator: String,
-    /// What.
     pub order: Order,
 }
 
@@ -94,9 +94,7 @@ pub enum Order {
     Decide {
         /// Their registered domains, at most [`DOMAINS_MAX`].
         domains: Vec<String>,
-        /// What.
         verb: Verb,
-        /// Why.
         reason: String,
     },
     /// Undo decisions.
@@ -105,24 +103,15 @@ pub enum Order {
         decisions: Vec<DecisionId>,
     },
     /// Read a paused source again.
-    ResumeSource {
-        /// Its name.
-        name: String,
-    },
+    ResumeSource { name: String },
     /// Publish the list although it lost too many names.
     PublishByForce {},
     /// Check a host now.
-    Check {
-        /// Its name.
-        host: String,
-    },
+    Check { host: String },
     /// Take a host out, or put it back.
     DecideHost {
-        /// Its name.
         host: String,
-        /// Which.
         decision: HostVerb,
-        /// Why.
         reason: String,
     },
 }
@@ -200,7 +189,6 @@ pub enum Answer {
     },
     /// To [`Request::Groups`].
     Groups {
-        /// The page.
         rows: Vec<GroupRow>,
         /// Whether there are more.
         has_more: bool,
@@ -209,7 +197,6 @@ pub enum Answer {
     Group(Box<GroupPage>),
     /// To [`Request::Waiting`].
     Waiting {
-        /// The page.
         rows: Vec<WaitingName>,
         /// Whether there are more.
         has_more: bool,
@@ -233,7 +220,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// What came of one part of an order.
+/// Outcome of one part of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
@@ -249,7 +236,6 @@ pub struct Outcome {
 pub struct GroupRow {
     /// The registered domain.
     pub domain: String,
-    /// Its hosts.
     pub hosts: u64,
     /// Those that are held back.
     pub held_back: u64,
@@ -265,9 +251,7 @@ pub struct GroupRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupPage {
-    /// The group.
     pub row: GroupRow,
-    /// Its newest hosts.
     pub newest: Vec<Member>,
     /// Hosts by state.
     pub states: Vec<(String, u64)>,
@@ -283,13 +267,10 @@ pub struct GroupPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: String,
     /// When it came in (RFC 3339).
     pub first_seen: String,
-    /// Its software.
     pub software: Option<String>,
     /// Whether it is held back.
     pub held_back: bool,
@@ -301,11 +282,8 @@ pub struct Member {
 pub struct PastDecision {
     /// When (RFC 3339).
     pub at: String,
-    /// What.
     pub decision: String,
-    /// Why.
     pub reason: String,
-    /// Who.
     pub who: String,
 }
 
@@ -313,7 +291,6 @@ pub struct PastDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingName {
-    /// The name.
     pub name: String,
     /// Why it waits.
     pub why: String,
@@ -329,7 +306,6 @@ pub struct WaitingName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Its name.
     pub name: String,
     /// What `fedicensus sources list` prints about it.
     pub text: String,
@@ -363,17 +339,13 @@ pub struct HostPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
-    /// Its id.
     pub id: DecisionId,
     /// The domain or the host.
     pub subject: String,
     /// When (RFC 3339).
     pub at: String,
-    /// What.
     pub decision: String,
-    /// Why.
     pub reason: String,
-    /// Who.
     pub who: String,
     /// Whether it can be undone: no later decision is about the same subject.
     pub can_be_undone: bool,

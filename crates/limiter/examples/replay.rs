@@ -64,6 +64,9 @@ struct Settings {
     /// Failures of a user within a minute; one more locks the user
     #[arg(long, default_value_t = 6)]
     max_user_failures_per_minute: u32,
+    /// Failures of a user within an hour. One more locks the user. The original has no such limit
+    #[arg(long, default_value_t = 30)]
+    max_user_failures_per_hour: u32,
     /// How long a lock lasts
     #[arg(long, default_value_t = 600.0, value_parser = seconds)]
     lock_duration_s: f64,
@@ -203,6 +206,7 @@ fn limiter(settings: &Settings) -> Result<LoginLimiter<Memory>> {
             },
         },
         failures_per_minute: settings.max_user_failures_per_minute,
+        failures_per_hour: settings.max_user_failures_per_hour,
         lock: span(settings.lock_duration_s)?,
         clean_up_every: span(settings.cleanup_interval_s)?,
     };

@@ -11,7 +11,7 @@ pub mod state;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use self::record::{Rules, Timestamp};
+use self::record::{FailureLimits, Rules, Timestamp};
 use self::state::{Key, State};
 use crate::call::{Call, Limiter, Permit, Status};
 use crate::metrics::Metrics;
@@ -27,6 +27,9 @@ pub struct LoginLimits {
     pub rules: Rules,
     /// Failures of a user within a minute. One more locks the user.
     pub failures_per_minute: u32,
+    /// Failures of a user within an hour. One more locks the user, or guesses just below
+    /// [`Self::failures_per_minute`] would go on for ever. The original has no such limit.
+    pub failures_per_hour: u32,
     /// How long a lock lasts.
     pub lock: Duration,
     /// Time between two clean-ups. The first comes with the first attempt.
@@ -42,6 +45,7 @@ impl Default for LoginLimits {
                 longest_ban: Duration::from_secs(24 * 3600),
             },
             failures_per_minute: 6,
+            failures_per_hour: 30,
             lock: Duration::from_secs(10 * 60),
             clean_up_every: Duration::from_secs(15 * 60),
         }
@@ -286,7 +290,10 @@ impl<S: State> LoginLimiter<S> {
         };
         self.with(|book| {
             let mut record = book.state.get(&key)?;
-            let is_one_too_many = record.count(now, self.limits.failures_per_minute);
+            let is_one_too_many = match self.limits.rules {
+                Rules::Original => record.count(now, self.limits.failures_per_minute),
+                Rules::Ours { .. } => record.count_failure(now, self.failure_limits()),
+            };
             let until = is_one_too_many.then(|| {
                 self.metrics().login(|counts| {
                     counts.locked_users = counts.locked_users.saturating_add(1);
@@ -316,6 +323,13 @@ impl<S: State> LoginLimiter<S> {
             counts.unlocked_users = counts.unlocked_users.saturating_add(unlocked);
         });
         Ok(())
+    }
+
+    fn failure_limits(&self) -> FailureLimits {
+        FailureLimits {
+            per_minute: self.limits.failures_per_minute,
+            per_hour: self.limits.failures_per_hour,
+        }
     }
 
     fn longest_ban(&self) -> Duration {

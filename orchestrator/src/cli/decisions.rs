@@ -10,12 +10,12 @@ use crate::config::Config;
 use crate::names::groups::decision_words;
 use crate::serve::control::Request;
 
-/// Decisions that `list` shows.
-const LIST_MAX: u32 = 1000;
+/// Decisions that are read at once.
+const PAGE: u32 = 1000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Decisions {
-    /// Show decisions about groups and hosts, the newest first, a thousand at most
+    /// Show all decisions about groups and hosts, the newest first
     List {
         #[command(flatten)]
         output: Output,
@@ -59,8 +59,15 @@ pub(super) async fn obey(command: Decisions, config: &Config) -> anyhow::Result<
 
 fn list(config: &Config, json: bool) -> anyhow::Result<u8> {
     let reader = store::open_read_only(&config.database())?;
-    let page = reader.decisions(None, LIST_MAX)?;
-    let shown: Vec<_> = page.rows.into_iter().map(Shown::from).collect();
+    let (mut cursor, mut shown) = (None, Vec::new());
+    loop {
+        let page = reader.decisions(cursor, PAGE)?;
+        shown.extend(page.rows.into_iter().map(Shown::from));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
     if json {
         say(&serde_json::to_string(&shown)?)?;
         return Ok(OK);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use census::time::Timestamp;
+use census::time::{Timestamp, rfc3339};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
@@ -13,6 +13,7 @@ use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
 use crate::inspect::explain::{bare_reason, look_up};
 use crate::inspect::status;
+use crate::names::gate::why_it_waits;
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
@@ -190,5 +191,51 @@ pub(super) fn hosts(config: &Config) -> anyhow::Result<u8> {
         return Err(error);
     }
     writeln!(out, "{}]", if separator == "[\n" { "[" } else { "\n" })?;
+    Ok(OK)
+}
+
+/// Names that are read at once.
+const WAITING_PAGE: u32 = 1000;
+
+/// A name as JSON.
+#[derive(Debug, serde::Serialize)]
+struct WaitingShown {
+    name: String,
+    why: &'static str,
+    first_named: String,
+    /// Independent sources, about.
+    named_by: u32,
+}
+
+pub(super) fn waiting(config: &Config, json: bool) -> anyhow::Result<u8> {
+    let reader = store::open_read_only(&config.database())?;
+    let (mut after, mut shown) = (String::new(), Vec::new());
+    loop {
+        let page = reader.waiting_names(&after, WAITING_PAGE)?;
+        let Some((last, _)) = page.last() else { break };
+        after.clone_from(last);
+        shown.extend(page.into_iter().map(|(name, waiter)| {
+            let named_ms = i64::try_from(waiter.first_named_s).unwrap_or(i64::MAX);
+            WaitingShown {
+                name,
+                why: why_it_waits(waiter.room),
+                first_named: rfc3339(Timestamp(named_ms.saturating_mul(1000))),
+                named_by: waiter.named_by.0.count_ones(),
+            }
+        }));
+    }
+    if json {
+        say(&serde_json::to_string(&shown)?)?;
+        return Ok(OK);
+    }
+    for row in &shown {
+        say(&format!(
+            "{}: {}; named by about {} since {}",
+            row.name, row.why, row.named_by, row.first_named
+        ))?;
+    }
+    if shown.is_empty() {
+        say("no name waits")?;
+    }
     Ok(OK)
 }

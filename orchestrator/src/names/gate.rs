@@ -34,7 +34,7 @@ use self::batch::Asking;
 use self::book::{BATCH_MAX, Book, LONG_BATCH_MAX};
 use crate::names::policy::{Files, TermsError};
 
-pub use self::shown::{Shown, TEST_DOMAIN_WARNING};
+pub use self::shown::{Shown, TEST_DOMAIN_WARNING, why_it_waits};
 pub use self::submitted::Submitted;
 
 /// A list of so many names is long: from there on it gains a quarter.

@@ -5,6 +5,7 @@
 //! bounded, what takes long runs one at a time, and nothing else can be asked for.
 
 mod acts;
+mod day_budget;
 mod shown;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::day_budget::DayBudget;
 use crate::inspect::explain::look_up;
 use crate::inspect::status::{self, SourceShown};
 use crate::names::groups;
@@ -53,6 +55,7 @@ pub struct ConsoleHandler {
     services: Services,
     data_dir: Arc<Path>,
     long_orders: Arc<Semaphore>,
+    budget: Arc<Mutex<DayBudget>>,
 }
 
 impl ConsoleServer {
@@ -94,6 +97,7 @@ impl ConsoleHandler {
             services,
             data_dir: data_dir.into(),
             long_orders: Arc::new(Semaphore::new(LONG_ORDERS_MAX)),
+            budget: Arc::default(),
         }
     }
 
@@ -226,6 +230,23 @@ impl ConsoleHandler {
                 .next
                 .map(|LogCursor { group_id, host_id }| wire::Cursor { group_id, host_id }),
         })
+    }
+
+    /// A host that the census knows, as typed.
+    async fn known_host(&self, text: &str) -> Result<Host, String> {
+        let host = host(text)?;
+        let stored = self
+            .read({
+                let host = host.clone();
+                move |reader| reader.record(&host)
+            })
+            .await?;
+        match stored {
+            Some(_) => Ok(host),
+            None => Err(format!(
+                "{host}: the census does not know this host; `fedicensus add` brings it in"
+            )),
+        }
     }
 
     async fn read<T: Send + 'static>(

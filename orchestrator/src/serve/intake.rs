@@ -172,7 +172,7 @@ impl IntakeHandler {
                 words: "opted out: off the list at its next edition, and not asked from now on"
                     .to_owned(),
             },
-            OptOut::Stands { .. } => Answer::Done {
+            OptOut::Stands { .. } | OptOut::Joins { .. } => Answer::Done {
                 words: "opted out already: it is not listed and not asked".to_owned(),
             },
         })
@@ -214,7 +214,8 @@ impl IntakeHandler {
             OptIn::Done => Answer::Done {
                 words: "opted in again: the census will look at this host soon".to_owned(),
             },
-            OptIn::NotTheirs { by } => Answer::NotTheirs {
+            // It stays out, whoever is told.
+            OptIn::NotTheirs { by } | OptIn::StillOut { by } => Answer::NotTheirs {
                 words: match by {
                     OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is asked again within a month".to_owned(),
                     OptedOutBy::Moderator => "this host was taken out by a moderator of this census, and only they take that back".to_owned(),

@@ -177,27 +177,30 @@ async fn an_owners_word_and_an_empty_reason_are_respected() {
     for (fields, expect) in [
         ("do=put_back&reason=r", "only they take it back"),
         ("do=take_out&reason=+", "the reason must be a line"),
+        (
+            "do=take_out&reason=%C3%A4+%28asked%29",
+            "takes that back as well",
+        ),
     ] {
         let form = stage.get(&mut browser, "/host").await.form();
         let body = format!("form={form}&host=a.farm.org&{fields}");
         let reply = stage.post(&mut browser, "/host", &body).await;
         assert!(reply.body.contains(expect), "{fields}: {}", reply.body);
     }
-    assert!(
-        stage
-            .store
-            .reader()
-            .unwrap()
-            .decisions(None, 1)
-            .unwrap()
-            .rows
-            .is_empty()
-    );
+    let log = stage.get(&mut browser, "/decisions").await;
+    assert!(log.body.contains("ä (asked)"), "{}", log.body);
+    let by = OptedOutBy::Owner;
+    let form = stage.get(&mut browser, "/host").await.form();
+    let body = format!("form={form}&host=a.farm.org&do=put_back&reason=r");
+    stage.post(&mut browser, "/host", &body).await;
+    let found = stage.store.reader().unwrap().record(&host).unwrap();
+    assert_eq!(found.unwrap().record.state, State::OptedOut { by });
 }
 
 #[tokio::test]
 async fn a_host_is_checked_and_the_list_is_published_by_force() {
     let mut stage = Stage::start().await;
+    stage.bring_in(&["a.farm.org"]).await;
     let mut browser = stage.logged_in().await;
     let (form, mut orders) = (
         stage.get(&mut browser, "/host").await.form(),

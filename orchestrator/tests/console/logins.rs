@@ -114,6 +114,9 @@ async fn a_login_form_is_of_the_browser_that_asked_for_it() {
     assert_eq!(reply.status, 403);
     assert!(reply.body.contains("expired"), "{}", reply.body);
     assert_eq!(victim.cookie("__Host-session"), None);
+    let mut over_http = Browser::default();
+    let reply = stage.post(&mut over_http, "/login", &body).await;
+    assert!(reply.body.contains("https"), "{}", reply.body);
 }
 
 #[tokio::test]

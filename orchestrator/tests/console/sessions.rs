@@ -162,10 +162,13 @@ async fn a_session_ends_by_time_by_logging_out_and_by_another_hand() {
 async fn each_login_has_a_session_of_its_own() {
     let mut stage = Stage::start().await;
     let mut browser = stage.logged_in().await;
+    let mut former = browser.clone();
     let before = browser.cookie("__Host-session").unwrap().to_owned();
     let code = stage.code();
     stage
         .try_login(&mut browser, "ada", crate::stage::PASSWORD, &code)
         .await;
     assert_ne!(browser.cookie("__Host-session").unwrap(), before);
+    let reply = stage.get(&mut former, "/").await;
+    assert_eq!(reply.status, 303, "the session before ended with the login");
 }

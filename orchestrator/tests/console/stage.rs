@@ -170,9 +170,10 @@ impl Stage {
         };
         let clock = Arc::clone(&now);
         let time = Arc::new(move || Timestamp(Duration::from_secs(clock.load(Ordering::Relaxed))));
-        tokio::spawn(console::serve(settings, time, end.clone()));
+        let console = tokio::spawn(console::serve(settings, time, end.clone()));
         let http = at("http.sock");
         while local_socket::http::health(&http).await.is_err() {
+            assert!(!console.is_finished(), "the console does not start");
             tokio::task::yield_now().await;
         }
         Self {

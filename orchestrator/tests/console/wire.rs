@@ -43,6 +43,13 @@ async fn the_daemon_checks_again_whatever_the_console_says() {
         act("ada", take_out("not a host", "r")),
         act("ada", take_out("a.farm.org", "\u{7}")),
         act("ada", take_out("host.internal", "r")),
+        act("ada", take_out("never.heard.org", "r")),
+        act(
+            "ada",
+            Order::Check {
+                host: "never.heard.org".to_owned(),
+            },
+        ),
         act(
             "ada",
             Order::Undo {
@@ -73,16 +80,14 @@ async fn the_daemon_checks_again_whatever_the_console_says() {
             "{order:?}: {answer:?}"
         );
     }
+    let reader = stage.store.reader().unwrap();
+    assert!(reader.decisions(None, 1).unwrap().rows.is_empty());
+    let unknown = protocol::Host::parse("never.heard.org").unwrap();
     assert!(
-        stage
-            .store
-            .reader()
-            .unwrap()
-            .decisions(None, 1)
-            .unwrap()
-            .rows
-            .is_empty()
+        reader.record(&unknown).unwrap().is_none(),
+        "no name came in"
     );
+    assert!(stage.orders.is_empty());
 }
 
 #[tokio::test]
@@ -124,6 +129,7 @@ async fn nothing_of_the_control_socket_can_be_said_and_no_line_is_too_long() {
 #[tokio::test]
 async fn one_check_or_publication_at_a_time_is_ordered() {
     let stage = Stage::start().await;
+    stage.bring_in(&["a.farm.org"]).await;
     let check = act(
         "ada",
         Order::Check {

@@ -1,6 +1,6 @@
 //! A moderator's day in a browser, over nginx with our configuration.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -33,9 +33,18 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// The file of axe-core. Without it nobody examines the pages, which is a skipped test.
 fn axe() -> PathBuf {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
-    if file.exists() { file } else { PathBuf::new() }
+    if file.exists() {
+        return file;
+    }
+    let why = format!(
+        "no accessibility checker: python3 tests/scenarios/published/site/fetch_axe.py {}",
+        file.display()
+    );
+    tests::skip(Need::Programs, &why);
+    PathBuf::new()
 }
 
 /// A census whose list has both hosts, and a group that is held.
@@ -79,6 +88,39 @@ fn moderator(world: &World, accounts: &str) -> anyhow::Result<String> {
     Ok(key.context("no key")?.to_owned())
 }
 
+/// Guesses a password so often that a name is locked and the address banned.
+fn guess(socket: &Path) -> anyhow::Result<()> {
+    let page = talk(socket, "GET /login HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
+    let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest);
+    let form = after("name=\"form\" value=\"").and_then(|rest| rest.split('"').next());
+    let cookie = after("set-cookie: ").and_then(|rest| rest.split(';').next());
+    let (form, cookie) = (form.context("no form")?, cookie.context("no cookie")?);
+    let body = format!("form={form}&name=mallory&password=wrong&code=0");
+    let request = format!(
+        "POST /login HTTP/1.1\r\nhost: localhost\r\nx-real-ip: 192.0.2.9\r\ncookie: {cookie}\r\n\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let guesses: Vec<_> = (0..8)
+        .map(|_| {
+            let (socket, request) = (socket.to_owned(), request.clone());
+            std::thread::spawn(move || talk(&socket, &request))
+        })
+        .collect();
+    for guess in guesses {
+        guess.join().ok().context("a thread panicked")??;
+    }
+    Ok(())
+}
+
+fn talk(socket: &Path, request: &str) -> anyhow::Result<String> {
+    let mut stream = std::os::unix::net::UnixStream::connect(socket)?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 /// What the browser's story asks for between its steps.
 async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result<()> {
     match order {
@@ -97,11 +139,25 @@ async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result
         }
         "kill" => {
             let data = world.setting("data_dir");
+            let socket = world.path("run/console-http/http.sock");
+            guess(&socket)?;
             world.kill(Role::Console)?;
+            let place = accounts.display().to_string();
+            let settings = [("data_dir", place.as_str())];
+            let shown = world.command_with(&settings, &["moderator", "logins", "--json"])?;
+            let shown: Value = serde_json::from_slice(&shown.stdout)?;
+            let holds = shown["holds"].as_array().context("holds")?;
+            let kinds: Vec<_> = holds
+                .iter()
+                .filter_map(|hold| hold["kind"].as_str())
+                .collect();
+            assert!(
+                kinds.contains(&"address") && kinds.contains(&"user"),
+                "{shown}"
+            );
             world.set("data_dir", &accounts.display().to_string());
             world.begin(Role::Console).await?;
             world.set("data_dir", &data);
-            let socket = world.path("run/console-http/http.sock");
             // The socket of the killed one is still there, and nobody answers at it.
             while std::os::unix::net::UnixStream::connect(&socket).is_err() {
                 ensure!(world.runs(Role::Console)?, "the console ended");

@@ -117,7 +117,7 @@ pub(crate) fn paragraph(text: &str) -> Markup {
     html! { p { (text) } }
 }
 
-/// What came of an order, and the way back.
+/// The outcome of an order, and a link back.
 pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Response {
     let title = if outcomes.iter().all(|outcome| outcome.is_done) {
         "Done"
@@ -163,7 +163,7 @@ pub(super) fn reason_field(note: &str) -> Markup {
     html! {
         div.field {
             label for="reason" { "Reason" }
-            input id="reason" name="reason" required maxlength="300" autocomplete="off" aria-describedby="reason-note";
+            input id="reason" name="reason" required maxlength="200" autocomplete="off" aria-describedby="reason-note";
             span id="reason-note" { (note) }
         }
     }

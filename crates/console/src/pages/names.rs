@@ -77,7 +77,7 @@ pub(crate) fn list(visitor: &Visitor, publication: &Publication) -> Response {
             None => { p { "Nothing holds the next list back. It is published every six hours." } },
             Some(trouble) => {
                 p.needs { (trouble) }
-                p { "A list that lost 30 % of its names is held back, because that is more often our mistake than the world's. Look at the status and at some hosts that are missing before you publish it." }
+                p { "A list that lost 30 % of its names is held back, because a fault on our side is the usual cause. Look at the status and at some hosts that are missing before you publish it." }
                 form method="post" action="/list" {
                     (form_token(visitor))
                     button { "Publish the list all the same" }

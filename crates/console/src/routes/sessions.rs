@@ -13,14 +13,17 @@ use crate::login::{Attempt, Attempted};
 use crate::pages;
 use crate::reply::see_other;
 
-/// Characters of a name that is typed: no account's name is longer.
-const NAME_CHARACTERS_MAX: usize = 100;
+/// Characters of each field of the login form. No account has a longer name or password.
+const FIELD_CHARACTERS_MAX: usize = 200;
 
 /// The one text for whatever keeps somebody out.
 const OUT: &str = "You are not logged in. The name, the password or the code is wrong, or there were too many attempts: wait a few minutes before you try again.";
 
 /// The text for a form that is older than its cookie.
 const STALE: &str = "This form has expired. Try again.";
+
+/// The text for a browser that sent no cookie at all.
+const NO_COOKIE: &str = "Your browser did not send the form's cookie. Open the console over https, or as http://localhost, and allow cookies.";
 
 const BUSY: &str = "Too many people log in at this moment. Try again in a few seconds.";
 
@@ -37,7 +40,7 @@ pub(super) async fn form(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 fn login_page(shared: &Shared, status: StatusCode, problem: Option<&str>) -> Response {
-    let (cookie, form_token) = shared.door.new_form();
+    let (cookie, form_token) = shared.logins.new_form();
     let mut response = pages::login(status, &form_token, problem);
     if let Some(cookie) = cookies::set(cookies::LOGIN_FORM, &cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -52,18 +55,22 @@ pub(super) async fn log_in(
     let (head, body) = request.into_parts();
     let fields = fields(&head.headers, body).await?;
     if !is_own_login_form(&shared, &head.headers, fields.text("form")) {
-        return Ok(login_page(&shared, StatusCode::FORBIDDEN, Some(STALE)));
+        let has_cookie = cookies::value(&head.headers, cookies::LOGIN_FORM).is_some();
+        let problem = if has_cookie { STALE } else { NO_COOKIE };
+        return Ok(login_page(&shared, StatusCode::FORBIDDEN, Some(problem)));
     }
-    let attempt = Attempt {
-        name: fields
-            .text("name")
-            .chars()
-            .take(NAME_CHARACTERS_MAX)
-            .collect(),
-        password: Password::new(fields.text("password").to_owned()),
-        code: fields.text("code").trim().to_owned(),
+    let field = |name| -> String {
+        let typed = fields.text(name).chars();
+        typed.take(FIELD_CHARACTERS_MAX).collect()
     };
-    let attempted = shared.door.attempt(&head.headers, attempt).await;
+    let attempt = Attempt {
+        name: field("name"),
+        password: Password::new(field("password")),
+        code: field("code").trim().to_owned(),
+    };
+    // The attempt waits for a second, and a form may be long.
+    drop(fields);
+    let attempted = shared.logins.attempt(&head.headers, attempt).await;
     Ok(match attempted.map_err(|error| trouble(&error))? {
         Attempted::In { session, browser } => {
             let mut response = see_other("/");
@@ -86,7 +93,7 @@ pub(super) async fn log_in(
 fn is_own_login_form(shared: &Shared, headers: &HeaderMap, form: &str) -> bool {
     let cookie = cookies::value(headers, cookies::LOGIN_FORM);
     let token = cookie.and_then(accounts::Token::parse);
-    token.is_some_and(|token| shared.door.is_own_form(&token, form))
+    token.is_some_and(|token| shared.logins.is_own_form(&token, form))
 }
 
 pub(super) async fn log_out(
@@ -95,7 +102,7 @@ pub(super) async fn log_out(
 ) -> Result<Response, Early> {
     let (visitor, _fields) = shared.form(request).await?;
     shared
-        .door
+        .logins
         .log_out(&visitor.token)
         .map_err(|error| trouble(&error))?;
     Ok(without_session(see_other("/login")))
@@ -106,8 +113,8 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Early> {
     let visitor = shared.visitor(&headers)?;
-    let sessions = shared.door.sessions().map_err(|error| trouble(&error))?;
-    let holds = shared.door.holds().map_err(|error| trouble(&error))?;
+    let sessions = shared.logins.sessions().map_err(|error| trouble(&error))?;
+    let holds = shared.logins.holds().map_err(|error| trouble(&error))?;
     Ok(pages::logins(&visitor, &sessions, &holds))
 }
 
@@ -119,7 +126,7 @@ pub(super) async fn act(
     let by = &visitor.session.moderator;
     let id = fields.text("lift");
     if !id.is_empty() {
-        let was_there = shared.door.lift(id).map_err(|error| trouble(&error))?;
+        let was_there = shared.logins.lift(id).map_err(|error| trouble(&error))?;
         tracing::info!(by, was_there, "a ban or lock was lifted by hand");
         return Ok(see_other("/logins"));
     }
@@ -129,7 +136,7 @@ pub(super) async fn act(
     };
     let moderator = (whose != "*").then_some(whose);
     let ended = shared
-        .door
+        .logins
         .log_all_out(moderator)
         .map_err(|error| trouble(&error))?;
     tracing::info!(by, ended, "sessions were ended by hand");

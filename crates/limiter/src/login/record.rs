@@ -10,6 +10,16 @@ pub struct Timestamp(pub Duration);
 /// Attempts and failures count for this long.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
+/// Failures count for this long against a limit by the hour.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// How many failures don't lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailureLimits {
+    pub(crate) per_minute: u32,
+    pub(crate) per_hour: u32,
+}
+
 /// A record of which nothing newer is known is dropped by a clean-up.
 pub const PURGE_AGE: Duration = Duration::from_secs(3600);
 
@@ -75,6 +85,20 @@ impl Record {
         }
         self.times.push_back(now);
         self.times.len() > max
+    }
+
+    /// Records a failure, and gives whether too many lie within a minute or an hour now.
+    pub(crate) fn count_failure(&mut self, now: Timestamp, limits: FailureLimits) -> bool {
+        let number = |max| usize::try_from(max).unwrap_or(usize::MAX);
+        let (per_minute, per_hour) = (number(limits.per_minute), number(limits.per_hour));
+        self.times
+            .retain(|time| now.since(*time) < HOUR && time.since(now) < WINDOW);
+        if self.times.len() > per_minute.max(per_hour) {
+            self.times.pop_front();
+        }
+        self.times.push_back(now);
+        let in_minute = self.times.iter().filter(|time| is_within(**time, now));
+        in_minute.count() > per_minute || self.times.len() > per_hour
     }
 
     /// Locks.
@@ -170,6 +194,27 @@ mod tests {
         };
         assert_eq!((first_over(10.0), first_over(9.9)), (None, Some(6)));
         assert!(Record::default().count(at(0.0), 0), "none is allowed");
+    }
+
+    #[test]
+    fn failures_below_the_limit_of_a_minute_lock_by_the_hour() {
+        let limits = FailureLimits {
+            per_minute: 6,
+            per_hour: 30,
+        };
+        let first_over = |step: f64| {
+            let mut record = Record::default();
+            (0..500).find(|n| record.count_failure(at(f64::from(*n) * step), limits))
+        };
+        for (step, expect) in [
+            (1.0, Some(6)),
+            (9.9, Some(6)),
+            (10.0, Some(30)),
+            (119.0, Some(30)),
+            (120.0, None),
+        ] {
+            assert_eq!(first_over(step), expect, "{step}");
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub(crate) const RECORD: &str =
 pub(crate) const BY_ID: &str = "SELECT host, decision, NOT EXISTS (SELECT 1 FROM host_decisions AS newer \
      WHERE newer.host = host_decisions.host AND newer.id > ?1) FROM host_decisions WHERE id = ?1";
 
+pub(crate) const REASON_BEFORE: &str = "SELECT reason FROM host_decisions \
+     WHERE host = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
+
 /// What a moderator decides about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostDecision {
@@ -26,7 +29,7 @@ pub enum HostDecision {
 }
 
 impl HostDecision {
-    /// Its word in the database.
+    /// Value of the column `decision`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TakeOut => "take_out",
@@ -70,6 +73,17 @@ pub enum HostDecided {
     Back(OptIn),
 }
 
+impl HostDecided {
+    fn has_effect(self) -> bool {
+        match self {
+            Self::Out(OptOut::Done | OptOut::Joins { .. })
+            | Self::Back(OptIn::Done | OptIn::StillOut { .. }) => true,
+            Self::Out(OptOut::Stands { .. })
+            | Self::Back(OptIn::NotTheirs { .. } | OptIn::NotOptedOut | OptIn::Unknown) => false,
+        }
+    }
+}
+
 /// The effect of undoing a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone<T> {
@@ -101,7 +115,8 @@ impl Writer {
         Ok(done)
     }
 
-    /// Undoes the newest decision about a host, by its id. The reason is `ruling`'s.
+    /// Undoes the newest decision about a host, by its id. The reason is `ruling`'s, except for a host
+    /// that is taken out again.
     ///
     /// # Errors
     /// A fault of ours; nothing was undone.
@@ -123,6 +138,13 @@ impl Writer {
                 return Ok(Undone::Superseded);
             };
             let decision = HostDecision::parse(&word).opposite();
+            let mut ruling = ruling.clone();
+            if decision == HostDecision::TakeOut {
+                // The host is out again for the reason of then.
+                let mut before = c.prepare_cached(REASON_BEFORE)?;
+                let before = before.query_row(params![name, id], |row| row.get(0));
+                ruling.reason = before.optional()?.unwrap_or(ruling.reason);
+            }
             let decided = decide(c, &host, decision, &ruling)?;
             Ok(Undone::Done((host, decided)))
         })
@@ -145,10 +167,7 @@ fn decide(
             HostDecided::Back(opt_out::opt_in(connection, host, by, ruling.at)?)
         }
     };
-    if matches!(
-        decided,
-        HostDecided::Out(OptOut::Done) | HostDecided::Back(OptIn::Done)
-    ) {
+    if decided.has_effect() {
         let word = decision.as_str();
         connection.prepare_cached(RECORD)?.execute(params![
             ruling.at.0,
@@ -220,6 +239,55 @@ mod tests {
             ["moderator bob", "moderator ada"],
             "no effect, no line"
         );
+    }
+
+    #[tokio::test]
+    async fn neither_owner_nor_moderator_undoes_the_others_word_in_any_order() {
+        use OptedOutBy::{Moderator, Owner};
+        for owner_is_first in [true, false] {
+            let (store, _folder) = census();
+            let (writer, a) = (store.writer(), host("a.example"));
+            let moderate = |decision| writer.decide_host(&a, decision, ruling("moderator ada"));
+            let (first, other) = if owner_is_first {
+                writer.opt_out(&a, Owner, NOW).await.unwrap();
+                let joined = moderate(HostDecision::TakeOut).await.unwrap();
+                assert_eq!(joined, HostDecided::Out(OptOut::Joins { by: Owner }));
+                (Owner, Moderator)
+            } else {
+                moderate(HostDecision::TakeOut).await.unwrap();
+                let joined = writer.opt_out(&a, Owner, NOW).await.unwrap();
+                assert_eq!(joined, OptOut::Joins { by: Moderator });
+                let again = writer.opt_out(&a, Owner, NOW).await.unwrap();
+                assert_eq!(again, OptOut::Stands { by: Moderator });
+                (Moderator, Owner)
+            };
+            let back = moderate(HostDecision::PutBack).await.unwrap();
+            assert_eq!(back, HostDecided::Back(OptIn::StillOut { by: Owner }));
+            let by = Owner;
+            let expect = Some(State::OptedOut { by });
+            assert_eq!(state(&store, "a.example"), expect, "{first:?} {other:?}");
+            let again = moderate(HostDecision::PutBack).await.unwrap();
+            assert_eq!(again, HostDecided::Back(OptIn::NotTheirs { by }));
+            assert_eq!(writer.opt_in(&a, Owner, NOW).await.unwrap(), OptIn::Done);
+            assert_eq!(state(&store, "a.example"), Some(State::Discovered));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_taken_out_again_by_undoing_has_the_reason_of_then() {
+        let (store, _folder) = census();
+        let (writer, a) = (store.writer(), host("a.example"));
+        let out = writer.decide_host(&a, HostDecision::TakeOut, ruling("moderator ada"));
+        out.await.unwrap();
+        let mistake = Ruling {
+            reason: "a mistake".to_owned(),
+            ..ruling("moderator ada")
+        };
+        let back = writer.decide_host(&a, HostDecision::PutBack, mistake.clone());
+        back.await.unwrap();
+        writer.undo_host_decision(2, mistake).await.unwrap();
+        let log = store.reader().unwrap().decisions(None, 1).unwrap();
+        assert_eq!(log.rows[0].reason, "spam");
     }
 
     #[tokio::test]

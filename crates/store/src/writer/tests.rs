@@ -416,10 +416,6 @@ async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
         OptIn::NotOptedOut
     );
     assert_eq!(writer.opt_out(&a, Owner, NOW).await.unwrap(), OptOut::Done);
-    assert_eq!(
-        writer.opt_out(&a, Moderator, NOW).await.unwrap(),
-        OptOut::Stands { by: Owner }
-    );
     for by in [Moderator, Robots] {
         assert_eq!(
             writer.opt_in(&a, by, NOW).await.unwrap(),

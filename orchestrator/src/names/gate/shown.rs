@@ -1,6 +1,6 @@
 //! What the gate shows of itself to `status`.
 
-use admission::{Terms, TestDomain};
+use admission::{Room, Terms, TestDomain};
 use census::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,16 @@ use crate::names::policy::Files;
 
 /// What `status` and the daemon's log say while `[lab] test_domain` is on.
 pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: remove `test_domain` from the settings file's `[lab]` and restart";
+
+/// Why a name waits, in words.
+pub fn why_it_waits(room: Room) -> &'static str {
+    match room {
+        Room::Rule => "the admission rules had no room for its domain or submitter",
+        Room::Source => "its source had named too many new names that day",
+        Room::SharedSuffix => "too many new names came below its shared suffix that day",
+        Room::Total => "the day's total of new names was reached",
+    }
+}
 
 /// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

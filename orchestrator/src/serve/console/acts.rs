@@ -1,18 +1,20 @@
 //! What moderators order, in their names.
 
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use ::console::wire::{
     Act, DOMAINS_MAX, DecisionId, HostVerb, LINES_MAX, Order, Outcome, Verb, WORK_TIME_MAX,
 };
-use protocol::limits::TEXT_BYTES_MAX;
 use store::HostDecision;
 use tokio::sync::mpsc;
 
-use super::{ConsoleHandler, host};
+use super::{ConsoleHandler, shown};
 use crate::names::groups;
 use crate::serve::control::{self, decided_in_words};
 
 /// The answer comes before the console gives up on it.
-const ANSWER_MARGIN: std::time::Duration = std::time::Duration::from_secs(5);
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Steps of a check that wait to be collected.
 const STEPS_WAITING_MAX: usize = 64;
@@ -24,6 +26,7 @@ impl ConsoleHandler {
             return Err("there is no moderator of this name".to_owned());
         }
         let who = format!("moderator {moderator}");
+        self.take_from_budget(&order)?;
         match order {
             Order::Decide {
                 domains,
@@ -44,6 +47,17 @@ impl ConsoleHandler {
                 reason,
             } => self.decide_host(&who, &host, decision, &reason).await,
         }
+    }
+
+    fn take_from_budget(&self, order: &Order) -> Result<(), String> {
+        let decisions = match order {
+            Order::Decide { domains, .. } => domains.len(),
+            Order::Undo { decisions } => decisions.len(),
+            Order::DecideHost { .. } => 1,
+            Order::ResumeSource { .. } | Order::PublishByForce {} | Order::Check { .. } => 0,
+        };
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        budget.take(decisions, tokio::time::Instant::now().into_std())
     }
 
     async fn decide_groups(
@@ -106,7 +120,7 @@ impl ConsoleHandler {
     }
 
     async fn check(&self, moderator: &str, text: &str) -> Result<Vec<Outcome>, String> {
-        let host = host(text)?;
+        let host = self.known_host(text).await?;
         let Ok(_turn) = self.long_orders.try_acquire() else {
             return Err(BUSY.to_owned());
         };
@@ -153,12 +167,7 @@ impl ConsoleHandler {
         verb: HostVerb,
         reason: &str,
     ) -> Result<Vec<Outcome>, String> {
-        let host = host(text)?;
-        // A row that no name of the census has would stay for ever.
-        let host = match self.handler.admit(&host) {
-            Ok(host) => host,
-            Err(refusal) => return Err(format!("{host}: {refusal}")),
-        };
+        let host = self.known_host(text).await?;
         let decision = match verb {
             HostVerb::TakeOut => HostDecision::TakeOut,
             HostVerb::PutBack => HostDecision::PutBack,
@@ -184,6 +193,6 @@ fn outcome(done: Result<String, String>) -> Outcome {
     let (Ok(text) | Err(text)) = done;
     Outcome {
         is_done,
-        text: protocol::escaped(text.as_bytes(), TEXT_BYTES_MAX),
+        text: shown::line(&text),
     }
 }

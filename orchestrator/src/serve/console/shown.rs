@@ -3,13 +3,13 @@
 use ::console::wire::{
     self, DecisionId, GroupPage, GroupRow, LINES_MAX, Member, PastDecision, ROWS_MAX, WaitingName,
 };
-use admission::{Room, Waiter};
+use admission::Waiter;
 use census::group::Decision;
 use census::state::{OptedOutBy, State};
 use census::time::{Timestamp, rfc3339};
-use protocol::limits::TEXT_BYTES_MAX;
 use store::{About, Decided, HostDecision, LoggedDecision, Members, Stored, StoredGroup, Which};
 
+use crate::names::gate::why_it_waits;
 use crate::names::groups::{decision_words, wildcards};
 
 /// The first [`ROWS_MAX`] rows, and whether there are more.
@@ -19,12 +19,18 @@ pub(super) fn page<T>(mut rows: impl Iterator<Item = T>) -> (Vec<T>, bool) {
     (page, rows.next().is_some())
 }
 
+/// Characters of a line: a reason, and what `explain` says around it.
+const LINE_CHARACTERS_MAX: usize = 1000;
+
 /// A text's lines, bounded.
 pub(super) fn lines(text: &str) -> Vec<String> {
-    let lines = text.lines().take(LINES_MAX);
-    lines
-        .map(|line| protocol::escaped(line.as_bytes(), TEXT_BYTES_MAX))
-        .collect()
+    text.lines().take(LINES_MAX).map(line).collect()
+}
+
+/// A line without control characters, bounded. What strangers wrote is escaped already.
+pub(super) fn line(text: &str) -> String {
+    let characters = text.chars().filter(|character| !character.is_control());
+    characters.take(LINE_CHARACTERS_MAX).collect()
 }
 
 pub(super) fn which(which: wire::Which) -> Which {
@@ -96,19 +102,13 @@ pub(super) fn group_page(
     }
 }
 
-/// Of a moment, `2026-11-26`.
+/// Length of the date in an RFC 3339 time.
 const DATE_CHARACTERS: usize = 10;
 
 pub(super) fn waiting((name, waiter): (String, Waiter)) -> WaitingName {
-    let why = match waiter.room {
-        Room::Rule => "the admission rules had no room for its domain or submitter",
-        Room::Source => "its source had named too many new names that day",
-        Room::SharedSuffix => "too many new names came below its shared suffix that day",
-        Room::Total => "the day's total of new names was reached",
-    };
     WaitingName {
         name,
-        why: why.to_owned(),
+        why: why_it_waits(waiter.room).to_owned(),
         first_named: rfc3339(seconds(waiter.first_named_s)),
         last_named: rfc3339(seconds(waiter.last_named_s)),
         named_by: waiter.named_by.0.count_ones(),

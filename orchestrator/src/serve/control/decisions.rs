@@ -153,6 +153,11 @@ fn out_in_words(host: &Host, by: By, outcome: OptOut) -> String {
             "{host} opted out by {}: off the next dump, and never asked again",
             by.who()
         ),
+        OptOut::Joins { by: other } => format!(
+            "{host} opted out already, by {}; it stays out until {} takes that back as well",
+            other.as_str(),
+            by.who()
+        ),
         OptOut::Stands { by } => format!(
             "{host} opted out already, by {}: nothing to do",
             by.as_str()
@@ -165,6 +170,11 @@ fn back_in_words(host: &Host, by: By, outcome: OptIn) -> Result<String, String> 
         OptIn::Done => Ok(format!(
             "{host}: {} took the opt-out back; it is asked again",
             by.who()
+        )),
+        OptIn::StillOut { by: other } => Ok(format!(
+            "{host}: {} took the opt-out back; that of the {} stands, so it stays out",
+            by.who(),
+            other.as_str()
         )),
         OptIn::NotTheirs { by } => Err(format!(
             "{host}: this opt-out was made by {}, and only they take it back",

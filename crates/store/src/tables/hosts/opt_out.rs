@@ -16,6 +16,10 @@ pub(crate) const UNPARKED_MAX: u32 = 500;
 pub(crate) const PARKED: &str = "SELECT id, name FROM hosts \
      WHERE state = 'parked' AND hidden = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 
+pub(crate) const ALSO: &str = "SELECT also_opted_out_by FROM hosts WHERE name = ?1";
+
+pub(crate) const SET_ALSO: &str = "UPDATE hosts SET also_opted_out_by = ?2 WHERE name = ?1";
+
 /// The state before is the last verdict's, where that was `alive`. Every other host is asked as if
 /// it had just come in, robots.txt first, and is on no list until it answers.
 pub(crate) const UNPARK: &str = "UPDATE hosts SET state = CASE \
@@ -34,6 +38,12 @@ pub enum OptOut {
         /// Whose opt-out it is.
         by: OptedOutBy,
     },
+    /// It was opted out already, by the one named. From now on it stays out until both of them take
+    /// that back.
+    Joins {
+        /// Whose opt-out was there before.
+        by: OptedOutBy,
+    },
 }
 
 /// What became of taking an opt-out back.
@@ -44,6 +54,11 @@ pub enum OptIn {
     /// Somebody else opted it out, and only they can take that back.
     NotTheirs {
         /// Whose opt-out it is.
+        by: OptedOutBy,
+    },
+    /// This opt-out is taken back. That of the one named stands, so the host stays out.
+    StillOut {
+        /// Whose opt-out stands.
         by: OptedOutBy,
     },
     /// It was not opted out.
@@ -66,7 +81,8 @@ pub enum Park {
 
 /// Opts a host out.
 ///
-/// A word of mouth counts for more than robots.txt and replaces it; among owner and moderator the first stands, since a row holds one of them.
+/// An opt-out by an owner or a moderator counts for more than robots.txt and replaces it. Those of an
+/// owner and of a moderator stand next to each other: neither takes the other's back.
 pub(crate) fn opt_out(
     connection: &Connection,
     host: &Host,
@@ -77,7 +93,15 @@ pub(crate) fn opt_out(
     if let Some(State::OptedOut { by: standing }) = found.as_ref().map(|row| &row.record.state)
         && (*standing != OptedOutBy::Robots || by == OptedOutBy::Robots)
     {
-        return Ok(OptOut::Stands { by: *standing });
+        let standing = *standing;
+        let is_new = by != OptedOutBy::Robots
+            && by != standing
+            && also(connection, host)?.as_deref() != Some(by.as_str());
+        if !is_new {
+            return Ok(OptOut::Stands { by: standing });
+        }
+        set_also(connection, host, Some(by))?;
+        return Ok(OptOut::Joins { by: standing });
     }
     put(connection, host, State::OptedOut { by }, now)?;
     Ok(OptOut::Done)
@@ -100,10 +124,26 @@ pub(crate) fn opt_in(
         return Ok(OptIn::Unknown);
     };
     match row.record.state {
-        State::OptedOut { by: standing } if standing != by => Ok(OptIn::NotTheirs { by: standing }),
+        State::OptedOut { by: standing } if standing != by => {
+            if also(connection, host)?.as_deref() != Some(by.as_str()) {
+                return Ok(OptIn::NotTheirs { by: standing });
+            }
+            set_also(connection, host, None)?;
+            Ok(OptIn::StillOut { by: standing })
+        }
         State::OptedOut { .. } => {
-            put(connection, host, State::Discovered, now)?;
-            Ok(OptIn::Done)
+            let also = also(connection, host)?;
+            let others = [OptedOutBy::Owner, OptedOutBy::Moderator];
+            let other = others
+                .into_iter()
+                .find(|other| also.as_deref() == Some(other.as_str()));
+            let Some(by) = other else {
+                put(connection, host, State::Discovered, now)?;
+                return Ok(OptIn::Done);
+            };
+            put(connection, host, State::OptedOut { by }, now)?;
+            set_also(connection, host, None)?;
+            Ok(OptIn::StillOut { by })
         }
         State::Discovered
         | State::Alive
@@ -113,6 +153,22 @@ pub(crate) fn opt_in(
         | State::Moved { .. }
         | State::Parked => Ok(OptIn::NotOptedOut),
     }
+}
+
+/// Who opted a host out besides the one that its state names.
+fn also(connection: &Connection, host: &Host) -> Result<Option<String>, StoreError> {
+    let mut statement = connection.prepare_cached(ALSO)?;
+    Ok(statement.query_row([host.as_str()], |row| row.get(0))?)
+}
+
+fn set_also(
+    connection: &Connection,
+    host: &Host,
+    by: Option<OptedOutBy>,
+) -> Result<(), StoreError> {
+    let values = params![host.as_str(), by.map(OptedOutBy::as_str)];
+    connection.prepare_cached(SET_ALSO)?.execute(values)?;
+    Ok(())
 }
 
 /// Parks a host whose name is no longer admitted: it is kept and never asked.
