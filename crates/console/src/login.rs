@@ -154,7 +154,9 @@ impl Logins {
             .await?;
         self.report(address, &login);
         match login.call.value {
-            Some(Ok(Some(accepted))) => self.log_in(headers, &accepted, device.is_some(), cookie),
+            Some(Ok(Some(accepted))) => {
+                self.log_in(headers, &accepted, device.is_some().then_some(cookie))
+            }
             Some(Err(error)) => Err(error),
             Some(Ok(None)) => Ok(Attempted::Out),
             None if login.call.status == Status::TooManyCalls => Ok(Attempted::Busy),
@@ -166,13 +168,13 @@ impl Logins {
         &self,
         headers: &HeaderMap,
         accepted: &Accepted,
-        is_known: bool,
-        cookie: &str,
+        known_browser: Option<&str>,
     ) -> Result<Attempted, LoginError> {
-        let browser = if is_known {
-            cookie.to_owned()
-        } else {
-            self.with(|accounts| accounts.browser_cookie(accepted.name(), &mut rand::rng()))?
+        let browser = match known_browser {
+            Some(cookie) => cookie.to_owned(),
+            None => {
+                self.with(|accounts| accounts.browser_cookie(accepted.name(), &mut rand::rng()))?
+            }
         };
         let of_browser = browser_of(&browser, headers);
         let now = (self.now)();

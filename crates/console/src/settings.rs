@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 /// has room for this many of [`accounts::password::MEMORY_KIB`] twice.
 pub const HASHES_MAX: usize = 4;
 
-/// All that can be set.
+/// Settings of the console.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where requests come in.
