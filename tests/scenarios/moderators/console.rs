@@ -9,23 +9,11 @@ use census::state::StateName;
 use serde_json::Value;
 use tests::{Need, Options, PATIENCE, Role, Web, World};
 
+use super::is_there;
+
 /// Two living hosts of one registered domain, which a moderator denies.
 const DENIED: [&str; 2] = ["mastodon.lab.test", "pleroma.lab.test"];
 const PASSWORD: &str = "correct horse battery";
-
-fn programs() -> Option<()> {
-    for program in ["nginx", "chromium", "node"] {
-        let found = Command::new("sh")
-            .args(["-c", &format!("command -v {program}")])
-            .output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            let why = format!("no `{program}` here: apt-get install nginx-light chromium nodejs");
-            tests::skip(Need::Programs, &why);
-            return None;
-        }
-    }
-    Some(())
-}
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -88,29 +76,37 @@ fn moderator(world: &World, accounts: &str) -> anyhow::Result<String> {
     Ok(key.context("no key")?.to_owned())
 }
 
-/// Guesses a password so often that a name is locked and the address banned.
+/// Guesses passwords so often that a name is locked and an address banned.
 fn guess(socket: &Path) -> anyhow::Result<()> {
     let page = talk(socket, "GET /login HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
     let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest);
     let form = after("name=\"form\" value=\"").and_then(|rest| rest.split('"').next());
     let cookie = after("set-cookie: ").and_then(|rest| rest.split(';').next());
     let (form, cookie) = (form.context("no form")?, cookie.context("no cookie")?);
-    let body = format!("form={form}&name=mallory&password=wrong&code=0");
-    let request = format!(
-        "POST /login HTTP/1.1\r\nhost: localhost\r\nx-real-ip: 192.0.2.9\r\ncookie: {cookie}\r\n\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let guesses: Vec<_> = (0..8)
-        .map(|_| {
-            let (socket, request) = (socket.to_owned(), request.clone());
-            std::thread::spawn(move || talk(&socket, &request))
-        })
-        .collect();
-    for guess in guesses {
-        guess.join().ok().context("a thread panicked")??;
-    }
-    Ok(())
+    let request = |name: &str, address: &str| {
+        let body = format!("form={form}&name={name}&password=wrong&code=0");
+        let length = body.len();
+        format!(
+            "POST /login HTTP/1.1\r\nhost: localhost\r\nx-real-ip: {address}\r\ncookie: {cookie}\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+    };
+    std::thread::scope(|scope| {
+        // One after the other, so that each password is compared.
+        let of_one_name = scope.spawn(|| -> anyhow::Result<()> {
+            for number in 10..18 {
+                talk(socket, &request("mallory", &format!("192.0.2.{number}")))?;
+            }
+            Ok(())
+        });
+        let of_one_address: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| talk(socket, &request("nobody", "192.0.2.9"))))
+            .collect();
+        for guess in of_one_address {
+            guess.join().ok().context("a thread panicked")??;
+        }
+        of_one_name.join().ok().context("a thread panicked")?
+    })
 }
 
 fn talk(socket: &Path, request: &str) -> anyhow::Result<String> {
@@ -202,7 +198,7 @@ async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyho
 #[tokio::test(flavor = "multi_thread")]
 async fn a_moderator_logs_in_denies_a_group_and_undoes_it_and_thieves_stay_outside()
 -> anyhow::Result<()> {
-    if programs().is_none() {
+    if is_there().is_none() {
         return Ok(());
     }
     let mut world = census().await?;
