@@ -539,10 +539,12 @@ fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
 /// When it is not built.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
-    let profile = test
-        .ancestors()
-        .nth(2)
-        .context("tests run from target/PROFILE/deps")?;
+    let folder = test.parent().context("a program lies in a folder")?;
+    // Tests are in target/PROFILE/deps, benchmarks beside the programs.
+    let profile = match folder.parent() {
+        Some(above) if folder.ends_with("deps") => above,
+        Some(_) | None => folder,
+    };
     let program = profile.join(name);
     if !program.exists() {
         bail!(

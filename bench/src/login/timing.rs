@@ -52,7 +52,7 @@ pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     // Of each round some of the passwords are compared and the others refused.
     let users = samples * 4;
-    say("{users} accounts are made")?;
+    say(&format!("{users} accounts are made"))?;
     make_accounts(&folder.path().join("accounts.db"), users)?;
     let console = start(folder.path()).await?;
     let way = Way::socket(&folder.path().join("console-http/http.sock"));
