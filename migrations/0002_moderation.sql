@@ -32,6 +32,6 @@ END;
 -- Groups that were decided about, for the moderators' pages.
 CREATE INDEX groups_decided ON groups (decided_at) WHERE decided_at IS NOT NULL;
 
--- An owner and a moderator can both have opted a host out. `opted_out_by` names the first of them and
--- this column the other, so that neither takes the other's opt-out back.
+-- An owner and a moderator can both have opted a host out. `opted_out_by` names the first of them
+-- and this column the other, so that neither takes the other's opt-out back.
 ALTER TABLE hosts ADD COLUMN also_opted_out_by TEXT CHECK (also_opted_out_by IN ('owner', 'moderator'));

@@ -1,4 +1,5 @@
-//! The long-lived roles: daemon, launcher, gateway, intake, console. Each runs until SIGTERM or SIGINT.
+//! The long-lived roles: daemon, launcher, gateway, intake, console. Each runs until SIGTERM or
+//! SIGINT.
 
 mod open_files;
 

@@ -1,4 +1,4 @@
-//! Two samples of times, and whether they are told apart.
+//! Two samples of times, and whether a test tells them apart.
 
 /// The least of each group of ten: what an attacker takes who wants the jitter out.
 pub(crate) const GROUP: usize = 10;

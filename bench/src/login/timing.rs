@@ -34,7 +34,7 @@ const ONE_TOO_MANY: u8 = 7;
 /// How long a login takes at least.
 const CONSTANT_TIME_S: f64 = 1.0;
 
-/// Below this a pair of samples is told apart.
+/// Below this a pair of samples differs.
 const P_MIN: f64 = 0.01;
 
 const KINDS: [&str; 5] = [
@@ -119,7 +119,7 @@ pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
         std::fs::write(plot, draw(&found)?)?;
     }
     console.stop().await?;
-    ensure!(least >= P_MIN, "a pair is told apart: p = {least:.4}");
+    ensure!(least >= P_MIN, "a pair of samples differs: p = {least:.4}");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Decisions {
         #[command(flatten)]
         output: Output,
     },
-    /// Undo a decision, if it is the newest about its group or host: the one before it is in force again
+    /// Undo the newest decision about a group or host: the one before it is in force again
     Undo {
         /// Its id, as `decisions list` shows it
         id: String,

@@ -87,7 +87,8 @@ export async function open(program, profile, address) {
     const { method, params } = message;
     if (method === "Runtime.exceptionThrown") troubles.push(`exception: ${JSON.stringify(params.exceptionDetails)}`);
     if (method === "Runtime.consoleAPICalled") troubles.push(`console: ${JSON.stringify(params.args)}`);
-    // Breaches of the content security policy come here too, and that a page is missing or a login refused.
+    // Breaches of the content security policy come here too. That a page is missing or a login
+    // refused is expected where it happens.
     if (method === "Log.entryAdded" && !/\/(no-such-page|login)$/.test(params.entry.url ?? "")) troubles.push(`log: ${params.entry.text} ${params.entry.url ?? ""}`);
     if (method === "Network.loadingFinished") wire.bytes += params.encodedDataLength;
     if (method === "Network.requestWillBeSent") {
