@@ -29,7 +29,7 @@ enum What {
         #[arg(long)]
         plot: Option<PathBuf>,
     },
-    /// Sends many logins at once through the web server, and loads a moderator's pages meanwhile
+    /// Loads a moderator's pages while many logins come at once through the web server
     Flood {
         /// Logins
         #[arg(long, default_value_t = 2000)]

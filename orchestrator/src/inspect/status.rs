@@ -230,7 +230,7 @@ impl Status {
     }
 }
 
-/// Whoever looks at the status has no patience for a part that hangs.
+/// A part that hangs must not hold up the status.
 async fn ask_at<T, E: std::fmt::Display>(
     asking: impl Future<Output = Result<T, E>>,
 ) -> PartStatus<T> {

@@ -214,7 +214,7 @@ impl IntakeHandler {
             OptIn::Done => Answer::Done {
                 words: "opted in again: the census will look at this host soon".to_owned(),
             },
-            // It stays out, whoever is told.
+            // The host stays out in both cases.
             OptIn::NotTheirs { by } | OptIn::StillOut { by } => Answer::NotTheirs {
                 words: match by {
                     OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is asked again within a month".to_owned(),

@@ -214,7 +214,7 @@ impl Stage {
         }
     }
 
-    /// What the daemon answers a console, whoever speaks for it.
+    /// The daemon's answer to a request at the console's socket.
     pub(crate) async fn ask(&self, request: &Request) -> Answer {
         Census::new(self.census.clone()).ask(request).await.unwrap()
     }

@@ -8,7 +8,7 @@ use tests::{Options, PATIENCE, Role, Web, World};
 
 use super::is_there;
 
-/// More than the logins that nginx passes on at once, of as many addresses as that takes.
+/// More than the logins that nginx passes on at once, from 63 addresses.
 const SLOW: u32 = 1008;
 const OF_ONE_ADDRESS: u32 = 16;
 

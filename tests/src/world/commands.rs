@@ -16,7 +16,7 @@ impl World {
         Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
     }
 
-    /// Starts a command, for whoever wants to kill it.
+    /// Starts a command that the caller may kill.
     ///
     /// # Errors
     /// When it can't be started.

@@ -97,7 +97,7 @@ fn decide(about: &str) -> Markup {
         ("deny", "Deny: neither check nor list its hosts"),
         (
             "limit",
-            "Limit: list its hosts, and check only so many a day",
+            "Limit: list its hosts, and check at most this number a day",
         ),
         ("forget", "No decision: the threshold applies again"),
     ];

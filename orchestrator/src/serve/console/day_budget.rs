@@ -19,7 +19,7 @@ impl DayBudget {
     /// Takes `decisions` from the day's budget.
     ///
     /// # Errors
-    /// When there are not as many left, in words.
+    /// When too few are left, in words.
     pub(super) fn take(&mut self, decisions: usize, now: Instant) -> Result<(), String> {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= DAY;
         if self.began.is_none_or(is_over) {
