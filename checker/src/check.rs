@@ -36,6 +36,7 @@ pub async fn run(
                 software: about.software.clone(),
                 version: about.version.clone(),
                 private,
+                open_registrations: about.open_registrations,
             })?;
             emitter = match ask_peers {
                 AskPeers::Ask => peers::ask(fetcher, emitter, &about).await?,

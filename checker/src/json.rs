@@ -134,6 +134,14 @@ impl Scalar {
         }
     }
 
+    /// The boolean, if it is one.
+    pub fn into_truth(self) -> Option<bool> {
+        match self {
+            Self::Truth(truth) => Some(truth),
+            Self::Text(_) | Self::Integer(_) | Self::Null | Self::Other => None,
+        }
+    }
+
     /// Whether it means yes: `true`, a number but 0, or a string that is not empty, "0", "no" or "false".
     pub fn is_yes(&self) -> bool {
         match self {

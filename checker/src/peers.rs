@@ -118,6 +118,7 @@ mod tests {
             software: software.to_owned(),
             version: None,
             private: false,
+            open_registrations: None,
             activitypub,
             document: Vec::new(),
         };

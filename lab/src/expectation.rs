@@ -28,8 +28,43 @@ pub struct Expectation {
     pub never_asked: Vec<String>,
     /// The lower-cased name of its software, where that is the point.
     pub software: Option<String>,
+    /// What it says about registrations, where that is the point.
+    pub registrations: Option<Registrations>,
     /// What is worth knowing about this expectation.
     pub note: String,
+}
+
+/// What a persona says about registrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Registrations {
+    /// Anyone may register.
+    Open,
+    /// Not anyone may.
+    Closed,
+    /// Nothing, or nothing that is true or false.
+    NotSaid,
+}
+
+impl Registrations {
+    /// One word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::NotSaid => "unknown",
+        }
+    }
+}
+
+impl From<Option<bool>> for Registrations {
+    fn from(said: Option<bool>) -> Self {
+        match said {
+            Some(true) => Self::Open,
+            Some(false) => Self::Closed,
+            None => Self::NotSaid,
+        }
+    }
 }
 
 /// What a check says about a persona.
@@ -87,6 +122,7 @@ impl Expectation {
             asked_only: None,
             never_asked: Vec::new(),
             software: None,
+            registrations: None,
             note: String::new(),
         }
     }
@@ -171,6 +207,13 @@ impl Expectation {
     #[must_use]
     pub fn running(mut self, software: &str) -> Self {
         self.software = Some(software.to_owned());
+        self
+    }
+
+    /// The same, and it is found to say this about registrations.
+    #[must_use]
+    pub fn saying(mut self, open_registrations: Option<bool>) -> Self {
+        self.registrations = Some(open_registrations.into());
         self
     }
 

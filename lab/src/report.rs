@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expectation::ExpectedVerdict;
+use crate::expectation::{ExpectedVerdict, Registrations};
 use crate::personas::Persona;
 use crate::state_dir::Table;
 
@@ -30,6 +30,9 @@ pub struct Found {
     /// The software that was found.
     #[serde(default)]
     pub software: Option<String>,
+    /// What it was found to say about registrations.
+    #[serde(default)]
+    pub open_registrations: Option<bool>,
     /// Whether it asks to be left out.
     #[serde(default)]
     pub hidden: Option<bool>,
@@ -177,6 +180,10 @@ fn judge(persona: &Persona, row: Option<&Found>, is_listed: bool) -> Vec<String>
             "its software is {}",
             protocol::escaped(found.as_bytes(), 100)
         ));
+    }
+    let found = Registrations::from(row.open_registrations);
+    if wanted.registrations.is_some_and(|wanted| wanted != found) {
+        wrong.push(format!("its registrations are {}", found.as_str()));
     }
     if let (Some(found), ExpectedVerdict::Alive) = (row.hidden, &wanted.verdict)
         && found != wanted.hidden

@@ -264,6 +264,7 @@ fn public(listed: Listed<'_>) -> Option<Instance> {
         state,
         first_seen: moment(listed.first_seen),
         last_alive: moment(listed.last_alive),
+        open_registrations: listed.open_registrations,
     })
 }
 

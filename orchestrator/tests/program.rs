@@ -162,7 +162,7 @@ fn a_backup_is_made_and_put_back() {
 fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     let data = Data::new();
     data.check(&["add", "a.lab.test"], 0, "1 taken");
-    let old = data.0.path().join("census.db.schema-2");
+    let old = data.0.path().join("census.db.schema-3");
     std::fs::copy(data.database(), &old).unwrap();
     let mut newer = std::fs::read(data.database()).unwrap();
     // Where SQLite's header has `user_version`.
@@ -183,7 +183,7 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     // It can be saved all the same, and the copy that was named is what helps.
     let kept = data.0.path().join("kept.db");
     data.check(&["backup", text(&kept)], 0, "schema 99");
-    data.check(&["restore", text(&old)], 0, "schema 2");
+    data.check(&["restore", text(&old)], 0, "schema 3");
     data.check(&["explain", "a.lab.test"], 0, "discovered");
 }
 

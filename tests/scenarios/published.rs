@@ -2,5 +2,6 @@
 //! visitors.
 
 mod files;
+mod registrations;
 mod site;
 mod visitors;

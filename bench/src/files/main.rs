@@ -206,6 +206,7 @@ async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
                 software: format!("software-{software}"),
                 version: Some(format!("4.{version}.1+build-{}", version % 7)),
                 private: Private::No,
+                open_registrations: Some(version.is_multiple_of(2)),
             };
             let change = transition(&one.record, &alive, NOW, Jitter(0), Calendar::REAL);
             let writer = store.writer();

@@ -43,6 +43,7 @@ impl Verdicts {
                     software: "software-1".to_owned(),
                     version: Some("5.0".to_owned()),
                     private: Private::No,
+                    open_registrations: None,
                 };
                 let change = transition(&one.record, &alive, now, Jitter(0), Calendar::REAL);
                 writer.commit(change).await?;

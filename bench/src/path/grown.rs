@@ -48,8 +48,7 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Throws for one row that lives and was not thrown yet: one in four is.
 const THROWS_MAX: u32 = 2000;
 
-const NAMED: &str =
-    "UPDATE hosts SET name = ?2, software = ?3, version = ?4 WHERE id = ?1 AND state = 'alive'";
+const NAMED: &str = "UPDATE hosts SET name = ?2, software = ?3, version = ?4, open_registrations = ?5 WHERE id = ?1 AND state = 'alive'";
 
 /// A census with a list behind it publishes the next one six hours later, and not after minutes as a young one does.
 const PUBLISHED: &str = "INSERT INTO dumps (at, names) SELECT ?1, count(*) FROM hosts WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving')";
@@ -185,10 +184,11 @@ fn settle_crowd(database: &Path, rows: u64, members: usize, now: Timestamp) -> R
     connection.execute_batch("BEGIN")?;
     for (number, name) in (1..).zip(crowd.names()) {
         let (software, version) = crowd.software(number);
+        let said = ::lab::personas::shapes::open_registrations(software);
         let mut throws = 0;
         loop {
             let id = chance.random_range(1..=i64::try_from(rows)?);
-            let named = || connection.execute(NAMED, params![id, name, software, version]);
+            let named = || connection.execute(NAMED, params![id, name, software, version, said]);
             if taken.insert(id) && named()? == 1 {
                 ids.push(id);
                 break;

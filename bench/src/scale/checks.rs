@@ -183,6 +183,7 @@ impl Census {
                 software: software.clone(),
                 version: record.version.clone(),
                 private: Private::No,
+                open_registrations: record.open_registrations,
             },
             _ => Verdict::Dead {
                 reason: DeadReason::NoSuchName,

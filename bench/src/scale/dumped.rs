@@ -123,6 +123,7 @@ fn instance(listed: &Listed<'_>) -> Instance {
         },
         first_seen: moment(listed.first_seen.0),
         last_alive: moment(listed.last_alive.0),
+        open_registrations: listed.open_registrations,
     }
 }
 

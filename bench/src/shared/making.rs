@@ -40,7 +40,8 @@ const LOOK_WITHIN: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 const HOST: &str = "INSERT INTO hosts (id, name, state, since, state_before, count, software, version, first_seen, last_alive, last_checked, due, \
-     doublings, alive_count, group_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+     doublings, alive_count, group_id, open_registrations) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 const GROUP: &str = "INSERT INTO groups (id, domain, hosts) VALUES (?1, ?2, ?3)";
 
@@ -173,6 +174,14 @@ struct Row {
     interval: Duration,
 }
 
+/// Half of those who say it let anyone register, and one in ten says nothing.
+fn registrations(number: u64) -> Option<bool> {
+    match number % 10 {
+        0 => None,
+        rest => Some(rest.is_multiple_of(2)),
+    }
+}
+
 impl Making<'_> {
     /// `to_its_end`: hosts of its group from this one on.
     fn host(&mut self, number: u64, to_its_end: u64) -> Result<()> {
@@ -213,6 +222,7 @@ impl Making<'_> {
             row.doublings,
             row.alive_count,
             group,
+            has_lived.then(|| registrations(number)).flatten(),
         ])?;
         match row.last_checked {
             Some(last) => self.verdicts(id, &row, last),

@@ -167,6 +167,7 @@ fn lived(record: &mut Record, last_alive: Timestamp, (software, version): (&str,
     record.last_alive = Some(last_alive);
     record.software = Some(software.to_owned());
     record.version = Some(version.to_owned());
+    record.open_registrations = lab::personas::shapes::open_registrations(software);
     record.alive_count = record.alive_count.max(1);
 }
 

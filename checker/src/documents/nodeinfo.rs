@@ -1,8 +1,8 @@
 //! NodeInfo documents → what they say of the host (design §7.2 and 7.3).
 //!
-//! In: whole documents, at most 2 MiB. Out: the links' addresses, then software, version and two
-//! marks. Refused: what is no JSON object, has no
-//! supported link, or no usable `software.name`. Statistics are not looked at: nobody can check them.
+//! Reads whole documents of at most 2 MiB: the links' addresses, then software, version and three
+//! marks. Rejects what is no JSON object, has no supported link, or no usable `software.name`.
+//! Statistics are not looked at: nobody can check them.
 
 use protocol::limits::SOFTWARE_BYTES_MAX;
 use serde::Deserialize;
@@ -45,6 +45,8 @@ pub struct About {
     pub version: Option<String>,
     /// `metadata.private` is `true`.
     pub private: bool,
+    /// `openRegistrations`. `None` if it is no boolean.
+    pub open_registrations: Option<bool>,
     /// `protocols` holds `activitypub`.
     pub activitypub: bool,
     /// The document itself, in which relays name their peers.
@@ -87,6 +89,7 @@ pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
         software: name,
         version: version.map(|version| cut(version, SOFTWARE_BYTES_MAX)),
         private: root.metadata.0.unwrap_or_default().private == Scalar::Truth(true),
+        open_registrations: root.open_registrations.into_truth(),
         activitypub: root.protocols.activitypub,
         document: document.to_owned(),
     })
@@ -212,6 +215,7 @@ struct Root {
     software: Object<Software>,
     metadata: Object<Metadata>,
     protocols: Protocols,
+    open_registrations: Scalar,
 }
 
 impl Members for Root {
@@ -224,6 +228,7 @@ impl Members for Root {
             "software" => self.software = map.next_value()?,
             "metadata" => self.metadata = map.next_value()?,
             "protocols" => self.protocols = map.next_value()?,
+            "openRegistrations" => self.open_registrations = map.next_value()?,
             _ => return Ok(Taken::No),
         }
         Ok(Taken::Yes)
@@ -458,5 +463,28 @@ mod tests {
         let document = format!(r#"{{"software":{{"name":"a","version":"{version}"}}}}"#);
         let kept = "x".repeat(127);
         check(&document, Some(("a", Some(&kept), false, false)));
+    }
+
+    #[test]
+    fn only_a_boolean_says_whether_registrations_are_open() {
+        let check = |member: &str, expect| {
+            let document = format!(r#"{{"software":{{"name":"a"}}{member}}}"#);
+            let about = read(document.as_bytes()).unwrap();
+            assert_eq!(about.open_registrations, expect, "{document}");
+        };
+        check(r#","openRegistrations":true"#, Some(true));
+        check(r#","openRegistrations":false"#, Some(false));
+        check("", None);
+        for other in ["null", "1", "0.5", r#""true""#, "[true]", r#"{"a":true}"#] {
+            check(&format!(r#","openRegistrations":{other}"#), None);
+        }
+        // Elsewhere, or under another name, it says nothing.
+        check(r#","metadata":{"openRegistrations":true}"#, None);
+        check(r#","open_registrations":true"#, None);
+        // The later of two counts, as for every other member.
+        check(
+            r#","openRegistrations":true,"openRegistrations":"no""#,
+            None,
+        );
     }
 }

@@ -39,6 +39,7 @@ fn alive(software: &str, private: Private) -> Event {
         software: software.to_owned(),
         version: Some("1.0".to_owned()),
         private,
+        open_registrations: None,
     }
 }
 
@@ -333,6 +334,25 @@ async fn broken_tls_ends_the_first_request_with_its_reason() {
     ] {
         let world = World::of("mastodon").certificate(certificate);
         check(world, dead(reason, None, None)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_nodeinfo_says_of_registrations_is_told() {
+    for (member, expect) in [
+        (r#","openRegistrations":true"#, Some(true)),
+        (r#","openRegistrations":false"#, Some(false)),
+        (r#","openRegistrations":"yes""#, None),
+    ] {
+        let document = format!(r#"{{"software":{{"name":"a","version":"1.0"}}{member}}}"#);
+        let world = World::of("a").with("/nodeinfo/2.0", ok(&document));
+        let alive = Event::Alive {
+            software: "a".to_owned(),
+            version: Some("1.0".to_owned()),
+            private: Private::No,
+            open_registrations: expect,
+        };
+        check(world, alive).await;
     }
 }
 

@@ -186,6 +186,7 @@ impl Record {
             refuses: false,
             software: None,
             version: None,
+            open_registrations: None,
             first_seen,
             last_alive: None,
             last_checked: None,
@@ -213,6 +214,8 @@ pub struct Record {
     pub software: Option<String>,
     /// NodeInfo's `software.version`, when it last lived.
     pub version: Option<String>,
+    /// NodeInfo's `openRegistrations`, when it last lived. `None` if it did not say.
+    pub open_registrations: Option<bool>,
     /// When its name came in.
     pub first_seen: Timestamp,
     /// When it last lived.
@@ -238,6 +241,8 @@ pub enum Verdict {
         version: Option<String>,
         /// Whether it asks to be left out of statistics.
         private: Private,
+        /// `openRegistrations`. `None` if it does not say.
+        open_registrations: Option<bool>,
     },
     /// 301 or 308 to another host.
     Moved {

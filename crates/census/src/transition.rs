@@ -88,7 +88,8 @@ pub fn transition(
             software,
             version,
             private,
-        } => step.alive(software, version.as_deref(), *private),
+            open_registrations,
+        } => step.alive(software, version.as_deref(), *private, *open_registrations),
         Verdict::Moved { to } if *to == record.host => step.dead(None),
         Verdict::Moved { to } => step.moved(to),
         Verdict::OptedOut => step.opted_out(),
@@ -133,7 +134,13 @@ impl Step {
         }
     }
 
-    fn alive(&mut self, software: &str, version: Option<&str>, private: Private) {
+    fn alive(
+        &mut self,
+        software: &str,
+        version: Option<&str>,
+        private: Private,
+        open_registrations: Option<bool>,
+    ) {
         let record = &mut self.change.record;
         record.hidden = match private {
             Private::Yes => true,
@@ -143,6 +150,7 @@ impl Step {
         };
         record.software = Some(software.to_owned());
         record.version = version.map(str::to_owned);
+        record.open_registrations = open_registrations;
         record.last_alive = record.last_alive.max(Some(self.now));
         record.alive_count = record.alive_count.saturating_add(1);
         record.doublings = 0;

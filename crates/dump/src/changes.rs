@@ -9,8 +9,10 @@
 //! of the former rows as they were read now: whatever crashed or flipped in between, a mirror sees
 //! a gap or the truth.
 //!
-//! Changes rebuild a host's [`Row`]: name, software, version, state and when it was first seen. Not when it was last found alive: that is new for
-//! nearly every host in every dump, and would make each section as long as the list. Counts and bounds are of a day, so that a day's file stays small.
+//! Changes rebuild a host's [`Row`]: name, software, version, state, when it was first seen and
+//! whether its registrations are open. Not when it was last found alive: that is new for nearly
+//! every host in every dump, and would make each section as long as the list. Counts and bounds are
+//! of a day, so that a day's file stays small.
 //!
 //! Every publication of the set calls [`write_changes()`], that of a list that was held back and is
 //! only rid of some names as well. [`is_current()`] finds out whether these files need that.
@@ -29,7 +31,7 @@ mod write;
 pub use diff::Standing;
 pub use is_current::is_current;
 pub use limits::{CHANGES_A_DAY_MAX, DAYS_KEPT};
-pub use line::{Change, Counts, Header, Row, Section, Sha256Hex};
+pub use line::{Change, Counts, Header, Row, RowDigests, Section, Sha256Hex};
 pub use mirror::{Gap, Mirror};
 pub use write::{ChangesFile, Outcome, WrittenChanges, write_changes};
 

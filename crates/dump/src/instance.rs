@@ -24,6 +24,10 @@ pub struct Instance {
     pub first_seen: Moment,
     /// When it was last found alive: at most 14 days ago (invariant I11).
     pub last_alive: Moment,
+    /// NodeInfo's `openRegistrations`. `None` if it did not say, and in lines of versions before
+    /// the member was there.
+    #[serde(default)]
+    pub open_registrations: Option<bool>,
 }
 
 #[cfg(test)]
@@ -37,6 +41,7 @@ impl Instance {
             state: ListedState::Alive,
             first_seen: Moment::from_milliseconds(0),
             last_alive: Moment::from_milliseconds(0),
+            open_registrations: None,
         }
     }
 }
@@ -127,13 +132,26 @@ mod tests {
             state: ListedState::Dying,
             first_seen: Moment::from_milliseconds(-1),
             last_alive: Moment::from_milliseconds(1_700_000_000_999),
+            open_registrations: Some(false),
         };
         let line = serde_json::to_string(&instance).unwrap();
         assert_eq!(
             line,
-            r#"{"host":"a.example","software":"mastodon","version":null,"state":"dying","first_seen":"1970-01-01T00:00:00Z","last_alive":"2023-11-14T22:13:20Z"}"#
+            r#"{"host":"a.example","software":"mastodon","version":null,"state":"dying","first_seen":"1970-01-01T00:00:00Z","last_alive":"2023-11-14T22:13:20Z","open_registrations":false}"#
         );
         assert_eq!(serde_json::from_str::<Instance>(&line).unwrap(), instance);
+        let silent = Instance {
+            open_registrations: None,
+            ..instance.clone()
+        };
+        let silent_line = serde_json::to_string(&silent).unwrap();
+        let null = line.replace(":false}", ":null}");
+        assert_eq!(silent_line, null);
+        // A line of version 0.1.0, from which the first list after an upgrade goes on.
+        let former = line.replace(r#","open_registrations":false"#, "");
+        for line in [null, former] {
+            assert_eq!(serde_json::from_str::<Instance>(&line).unwrap(), silent);
+        }
         assert_eq!(instance.last_alive.day(), "2023-11-14");
     }
 

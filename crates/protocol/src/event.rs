@@ -26,6 +26,9 @@ pub enum Event {
         version: Option<String>,
         /// Whether the instance asks to be left out of statistics.
         private: Private,
+        /// NodeInfo's `openRegistrations`. `None` if it is no boolean.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        open_registrations: Option<bool>,
     },
     /// Finding: 301 or 308 to another host.
     Moved {
@@ -345,13 +348,56 @@ mod tests {
     #[test]
     fn the_wire_is_as_the_design_shows_it() {
         let hello = Event::Hello {
-            protocol: 1,
+            protocol: limits::PROTOCOL_VERSION,
             checker: "0.1.0".to_owned(),
         };
-        let line = r#"{"hello":{"protocol":1,"checker":"0.1.0"}}"#;
+        let line = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
         assert_eq!(serde_json::to_string(&hello).unwrap(), line);
         assert_eq!(parse(line), Some(hello));
         assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
+    }
+
+    /// What a program of protocol 1 reads as `alive`.
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only whether it is read matters")]
+    struct FormerAlive {
+        software: String,
+        #[serde(default)]
+        version: Option<String>,
+        private: Private,
+    }
+
+    /// It would count against the host what only our deployment did wrong. So it must refuse the
+    /// `hello` already, which is a fault of ours.
+    #[test]
+    fn an_alive_that_a_former_program_refuses_follows_a_hello_that_it_refuses() {
+        let alive = |open_registrations| Event::Alive {
+            software: "mastodon".to_owned(),
+            version: None,
+            private: Private::No,
+            open_registrations,
+        };
+        for (said, former_reads_it, expect) in [
+            (
+                Some(true),
+                false,
+                r#"{"alive":{"software":"mastodon","private":"no","open_registrations":true}}"#,
+            ),
+            (
+                None,
+                true,
+                r#"{"alive":{"software":"mastodon","private":"no"}}"#,
+            ),
+        ] {
+            let line = serde_json::to_string(&alive(said)).unwrap();
+            assert_eq!(line, expect);
+            assert_eq!(parse(&line), Some(alive(said)));
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let former = FormerAlive::deserialize(&value["alive"]);
+            assert_eq!(former.is_ok(), former_reads_it, "{former:?}");
+        }
+        assert_ne!(limits::PROTOCOL_VERSION, 1);
     }
 
     #[test]
@@ -360,6 +406,8 @@ mod tests {
             r#"{"alive":{"software":"a","private":"no"},"moved":{"to":"b.example"}}"#,
             r#"{"alive":{"software":"a","private":"no","users":7}}"#,
             r#"{"alive":{"software":"a","software":"b","private":"no"}}"#,
+            r#"{"alive":{"software":"a","private":"no","open_registrations":"yes"}}"#,
+            r#"{"alive":{"software":"a","private":"no","open_registrations":1}}"#,
             r#"{"opted_out":null}"#,
             r#"{"opted_out":{"host":"b.example"}}"#,
             r#"{"moved":{"to":"b.example/x"}}"#,

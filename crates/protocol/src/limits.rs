@@ -1,7 +1,9 @@
 //! The bounds of the wire and of a check, each with its reason (design §4, §5, §7).
 
-/// Version of the wire that `hello` announces. A checker that speaks another is our own mistake in deployment, hence a fault.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// Version of the wire that `hello` announces. A checker that speaks another is our own mistake in
+/// deployment, hence a fault. It rises with every field, even an optional one: unknown fields end a
+/// check, and after `hello` that counts against the host.
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Longest line without its newline. A full `peers` line is 60 KiB, and 4 KiB are left for its frame.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;

@@ -153,12 +153,14 @@ impl Report {
                     software,
                     version,
                     private,
+                    open_registrations,
                 },
             ) => Verdict::Alive {
                 // Kept, shown and published from here on, so it is made harmless here.
                 software: escaped(software.as_bytes(), SOFTWARE_BYTES_MAX),
                 version: version.map(|version| escaped(version.as_bytes(), SOFTWARE_BYTES_MAX)),
                 private,
+                open_registrations,
             },
             (Hello, Event::Moved { to }) => self.moved(to),
             (Hello, Event::OptedOut {}) => Verdict::OptedOut,

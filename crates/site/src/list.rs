@@ -200,6 +200,7 @@ mod tests {
             state: ListedState::Alive,
             first_seen: Moment::from_milliseconds(0),
             last_alive: Moment::from_milliseconds(1_700_000_000_000),
+            open_registrations: None,
         }
     }
 

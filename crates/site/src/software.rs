@@ -257,6 +257,7 @@ mod tests {
                 state: ListedState::Alive,
                 first_seen: Moment::from_milliseconds(0),
                 last_alive: Moment::from_milliseconds(0),
+                open_registrations: None,
             };
             if let Some(software) = list.push(&instance).unwrap() {
                 candidates.add(software);

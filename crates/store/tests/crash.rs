@@ -40,6 +40,7 @@ fn alive(round: u32) -> Verdict {
         software: format!("round-{round}"),
         version: None,
         private: Private::No,
+        open_registrations: None,
     }
 }
 

@@ -9,8 +9,7 @@ use flate2::write::GzEncoder;
 use protocol::DeadReason;
 use serde_json::json;
 
-use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointing};
-use super::software::set;
+use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointing, set};
 use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::Answer;

@@ -4,9 +4,8 @@ use protocol::DeadReason;
 use serde_json::{Value, json};
 
 use super::shapes::{
-    DOCUMENT, PEERS_PATH, SCHEMA, WELL_KNOWN, document, living, pointer, pointing,
+    DOCUMENT, PEERS_PATH, SCHEMA, WELL_KNOWN, document, living, pointer, pointing, set,
 };
-use super::software::set;
 use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
@@ -307,9 +306,9 @@ fn documents(table: &mut Table) {
     documented(
         table,
         "numbers-as-text",
-        "Writes numbers as text",
+        "Writes numbers as text, and says yes to registrations",
         &[10],
-        alive(),
+        alive().saying(None),
         |value| {
             set(
                 value,

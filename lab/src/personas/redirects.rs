@@ -1,8 +1,11 @@
 //! Redirects: moves, detours, loops and targets that are none.
 
 use protocol::DeadReason;
+use serde_json::Value;
 
-use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, flat, living, pointing};
+use super::shapes::{
+    DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointing, set, with_document,
+};
 use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play, Story};
@@ -456,6 +459,21 @@ fn stories(table: &mut Table) {
         &[13, 31],
         wanted,
         there(host).story(Story::After(2, other)),
+    );
+    let host = "registrations.lab.test";
+    let saying = |said: Value| {
+        let mut document = document("mastodon", "4.5.2");
+        set(&mut document, "openRegistrations", said);
+        with_document(host, &document).route(PEERS_PATH, flat::<&str>(&[]))
+    };
+    let silent = Box::new(saying(Value::Null));
+    let open = Box::new(saying(true.into()).story(Story::After(4, silent)));
+    table.add(
+        host,
+        "Is closed to registrations for two checks, open for two, then says nothing of them",
+        &[],
+        Expectation::alive().running("mastodon"),
+        saying(false.into()).story(Story::After(2, open)),
     );
     let host = "changing-its-mind.lab.test";
     let other = Box::new(there(host).robots("User-agent: *\nDisallow: /\n"));

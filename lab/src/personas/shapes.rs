@@ -40,15 +40,38 @@ pub fn pointer(version: &str, href: &str) -> Value {
 
 /// A NodeInfo 2.0 document.
 pub fn document(software: &str, version: &str) -> Value {
-    json!({
+    let mut document = json!({
         "version": "2.0",
         "software": {"name": software, "version": version},
         "protocols": ["activitypub"],
         "services": {"inbound": [], "outbound": []},
-        "openRegistrations": false,
         "usage": {"users": {"total": 12, "activeMonth": 7, "activeHalfyear": 9}, "localPosts": 345},
         "metadata": {}
-    })
+    });
+    if let Some(open) = open_registrations(software) {
+        set(&mut document, "openRegistrations", open.into());
+    }
+    document
+}
+
+/// Sets a member of an object.
+pub(super) fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+/// What ordinary instances of a software say in `openRegistrations`. `None` if the member is
+/// missing.
+pub fn open_registrations(software: &str) -> Option<bool> {
+    match software {
+        // Made for one person or a few, or dear to run.
+        "akkoma" | "gotosocial" | "hometown" | "mitra" | "owncast" | "peertube" | "sharkey"
+        | "smithereen" | "snac" | "takahe" | "wordpress" | "writefreely" => Some(false),
+        // NodeInfo requires the member, and some leave it out.
+        "activityrelay" | "synapse" | "unheard-of" | "wildebeest" => None,
+        _ => Some(true),
+    }
 }
 
 /// A flat list, as Mastodon has it.

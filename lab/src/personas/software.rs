@@ -2,12 +2,12 @@
 //!
 //! Each family's list names a witness that nobody else names.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::shapes::{
     PEERS_PATH, document, flat, friendica_poco, funkwhale, gotosocial, lemmy_federated,
-    lemmy_paged, lemmy_site, living, mbin, misskey_instances, peertube, pointer, siteinfo,
-    statusnet_config, with_document,
+    lemmy_paged, lemmy_site, living, mbin, misskey_instances, open_registrations, peertube,
+    pointer, set, siteinfo, statusnet_config, with_document,
 };
 use super::table::Table;
 use crate::expectation::Expectation;
@@ -52,7 +52,10 @@ fn family(
     let host = format!("{name}.lab.test");
     let witness = format!("by-{name}.lab-shapes.test");
     let play = shape(living(&host, software, version), &host, &witness);
-    let expectation = Expectation::alive().running(software).learning(&[&witness]);
+    let expectation = Expectation::alive()
+        .running(software)
+        .saying(open_registrations(software))
+        .learning(&[&witness]);
     let plays = format!("{software} {version} with its peers");
     table.add(&host, &plays, &[], expectation, play);
     table.add_witness(&witness, &host);
@@ -294,7 +297,9 @@ fn without_list(table: &mut Table) {
             .route("/api/statusnet/config.json", statusnet_config(json!(false)))
             .route("/siteinfo.json", siteinfo(json!(0)));
         let plays = format!("{software} {version}, which has no peers list");
-        let expectation = Expectation::alive().running(software);
+        let expectation = Expectation::alive()
+            .running(software)
+            .saying(open_registrations(software));
         table.add(&host, &plays, &[], expectation, play);
     }
 }
@@ -322,13 +327,6 @@ fn unknown(table: &mut Table) {
         Expectation::alive().never_asking(PEERS_PATH),
         with_document(host, &zot).route(PEERS_PATH, flat(&[BLOCKED])),
     );
-}
-
-/// Sets a member of an object.
-pub(super) fn set(object: &mut Value, key: &str, value: Value) {
-    if let Some(members) = object.as_object_mut() {
-        members.insert(key.to_owned(), value);
-    }
 }
 
 fn private(table: &mut Table) {

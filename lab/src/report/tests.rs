@@ -13,6 +13,11 @@ fn faultless(table: &Table) -> (Vec<Found>, Vec<String>) {
             _ => None,
         },
         software: persona.expectation.software.clone(),
+        open_registrations: match persona.expectation.registrations {
+            Some(Registrations::Open) => Some(true),
+            Some(Registrations::Closed) => Some(false),
+            Some(Registrations::NotSaid) | None => None,
+        },
         hidden: Some(persona.expectation.hidden),
     };
     let known = |persona: &&Persona| persona.expectation.state != "unknown";
@@ -32,6 +37,7 @@ fn faultless(table: &Table) -> (Vec<Found>, Vec<String>) {
             verdict: Some("alive".to_owned()),
             reason: None,
             software: None,
+            open_registrations: None,
             hidden: Some(false),
         });
     }
@@ -96,6 +102,14 @@ fn every_kind_of_difference_is_told() {
     check(
         |found, _, _| row(found, "mastodon.lab.test").software = Some("forged".to_owned()),
         &["mastodon.lab.test: its software is forged"],
+    );
+    check(
+        |found, _, _| row(found, "mastodon.lab.test").open_registrations = Some(false),
+        &["mastodon.lab.test: its registrations are closed"],
+    );
+    check(
+        |found, _, _| row(found, "numbers-as-text.lab.test").open_registrations = Some(true),
+        &["numbers-as-text.lab.test: its registrations are open"],
     );
     check(
         |found, _, _| row(found, "gone.lab.test").verdict = Some("dead".to_owned()),

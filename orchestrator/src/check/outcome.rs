@@ -177,6 +177,7 @@ mod tests {
             software: "mastodon".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         };
         let witness = Witness {
             began: BEGAN,

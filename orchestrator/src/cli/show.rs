@@ -161,6 +161,8 @@ struct Row {
     /// The reason with all that was kept of it.
     detail: Option<String>,
     software: Option<String>,
+    /// NodeInfo's `openRegistrations`. `None` if it did not say.
+    open_registrations: Option<bool>,
     hidden: bool,
 }
 
@@ -179,6 +181,7 @@ pub(super) fn hosts(config: &Config) -> anyhow::Result<u8> {
             reason: last.and_then(bare_reason),
             detail: last.and_then(|entry| entry.reason.clone()),
             software: record.software.clone(),
+            open_registrations: record.open_registrations,
             hidden: record.hidden,
         };
         let written = serde_json::to_string(&row)

@@ -40,6 +40,8 @@ pub struct Explanation {
     pub software: Option<String>,
     /// NodeInfo's software version.
     pub version: Option<String>,
+    /// NodeInfo's `openRegistrations`. `None` if it did not say.
+    pub open_registrations: Option<bool>,
     /// When it last lived.
     pub last_alive: Option<String>,
     /// When a verdict last came in.
@@ -146,6 +148,8 @@ impl Explanation {
             .map(|software| format!("{software} {}", self.version.as_deref().unwrap_or("")));
         line("group", self.group.as_ref());
         line("software", software.as_ref());
+        let sign_up = self.open_registrations.map(registrations);
+        line("sign-up", sign_up.map(str::to_owned).as_ref());
         line("last alive", self.last_alive.as_ref());
         line("last asked", self.last_checked.as_ref());
         let next = if self.in_flight {
@@ -237,6 +241,7 @@ fn of_stored(stored: &Stored, explanation: Explanation) -> Explanation {
         detail: last.and_then(|entry| entry.reason.clone()),
         software: record.software.clone(),
         version: record.version.clone(),
+        open_registrations: record.open_registrations,
         last_alive: record.last_alive.map(rfc3339),
         last_checked: record.last_checked.map(rfc3339),
         in_flight: stored.in_flight,
@@ -267,6 +272,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         detail: None,
         software: None,
         version: None,
+        open_registrations: None,
         last_alive: None,
         last_checked: None,
         next_check: None,
@@ -308,6 +314,11 @@ pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
 pub fn bare_reason(entry: &transition::Entry) -> Option<String> {
     let text = entry.reason.as_ref()?;
     text.split([' ', ',']).next().map(str::to_owned)
+}
+
+/// What a host says about registrations, for people.
+fn registrations(are_open: bool) -> &'static str {
+    if are_open { "open" } else { "closed" }
 }
 
 /// A moment that was counted in seconds since 1970.
@@ -390,6 +401,25 @@ mod tests {
         }
         assert_eq!(advice("alive", None), None);
         assert!(advice("dead", Some("tls_expired")).is_some());
+    }
+
+    #[test]
+    fn what_a_host_says_about_registrations_is_shown_and_nothing_if_it_does_not() {
+        for (said, json, expect) in [
+            (Some(true), "true", Some("  sign-up     open")),
+            (Some(false), "false", Some("  sign-up     closed")),
+            (None, "null", None),
+        ] {
+            let mut stored = stored(State::Alive, Decision::Allow);
+            stored.record.open_registrations = said;
+            let explained = known(&stored, None);
+            let text = explained.text();
+            let line = text.lines().find(|line| line.contains("sign-up"));
+            assert_eq!(line, expect);
+            let value = serde_json::to_string(&explained).unwrap();
+            let member = format!(r#""open_registrations":{json}"#);
+            assert!(value.contains(&member), "{value}");
+        }
     }
 
     /// Nobody mends a host that stays off all the same; and a wish is told before what others decided.

@@ -52,6 +52,7 @@ impl Stage {
             software: "mastodon".to_owned(),
             version: Some("=4.4".to_owned()),
             private,
+            open_registrations: Some(true),
         };
         let taken = self
             .writer
@@ -294,7 +295,7 @@ async fn a_row_says_what_the_census_knows() {
     assert_eq!(
         String::from_utf8_lossy(&files["data/instances.ndjson"]),
         "{\"host\":\"a.example.org\",\"software\":\"mastodon\",\"version\":\"=4.4\",\"state\":\"alive\",\
-         \"first_seen\":\"1970-01-01T00:16:40Z\",\"last_alive\":\"1970-01-01T00:16:40Z\"}\n"
+         \"first_seen\":\"1970-01-01T00:16:40Z\",\"last_alive\":\"1970-01-01T00:16:40Z\",\"open_registrations\":true}\n"
     );
 }
 
@@ -313,6 +314,7 @@ async fn who_opted_out_or_is_hidden_or_denied_is_in_no_file_of_the_next_set() {
         software: "mastodon".to_owned(),
         version: None,
         private: Private::Yes,
+        open_registrations: None,
     };
     let record = shown.unwrap().unwrap().record;
     let change = transition(&record, &alive, NOW, Jitter(0), Calendar::REAL);

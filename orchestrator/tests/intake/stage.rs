@@ -343,6 +343,7 @@ impl Stage {
             software: "mastodon".to_owned(),
             version: None,
             private,
+            open_registrations: None,
         };
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
         writer.commit(change).await.unwrap();

@@ -46,6 +46,7 @@ async fn find_alive(world: &World) -> anyhow::Result<()> {
             software: "mastodon".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         };
         let change = transition(&record, &verdict, now, Jitter(0), Calendar::REAL);
         writer.commit(change).await?;

@@ -47,6 +47,10 @@ fn rows() -> Vec<Instance> {
             last_alive: Moment::from_milliseconds(
                 1_700_000_000_000 + 1000 * i64::try_from(number).unwrap_or(0),
             ),
+            open_registrations: match number % 3 {
+                0 => None,
+                rest => Some(rest == 1),
+            },
         })
         .collect()
 }
@@ -173,7 +177,12 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
             b"",
         )
     };
-    let columns = "json_object('host', host, 'software', software, 'version', version, 'state', state, 'first_seen', first_seen, 'last_alive', last_alive)";
+    let truth =
+        "json(CASE open_registrations WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)";
+    let columns = format!(
+        "json_object('host', host, 'software', software, 'version', version, 'state', state, 'first_seen', first_seen, \
+         'last_alive', last_alive, 'open_registrations', {truth})"
+    );
     let found = ask(&format!(
         "SELECT json_group_array(json({columns})) FROM (SELECT * FROM instances ORDER BY host)"
     ))?;
@@ -206,6 +215,7 @@ with open('instances.csv', 'rb') as file:
     rows = []
     for row in csv.DictReader(io.TextIOWrapper(file, 'utf-8', newline='')):
         row = {name: re.sub(r\"(^|[;\\t\\r\\n])'\", r\"\\1\", field) if field else None for name, field in row.items()}
+        row['open_registrations'] = {'true': True, 'false': False, None: None}[row['open_registrations']]
         rows.append(row)
 json.dump(rows, sys.stdout)
 ";
@@ -214,7 +224,10 @@ const PYTHON_SQLITE: &str = "
 import json, sqlite3, sys
 census = sqlite3.connect('file:instances.sqlite?immutable=1', uri=True)
 census.row_factory = sqlite3.Row
-json.dump([dict(row) for row in census.execute('SELECT * FROM instances ORDER BY host')], sys.stdout)
+rows = [dict(row) for row in census.execute('SELECT * FROM instances ORDER BY host')]
+for row in rows:
+    row['open_registrations'] = {1: True, 0: False, None: None}[row['open_registrations']]
+json.dump(rows, sys.stdout)
 ";
 
 const PYTHON_NDJSON: &str = "

@@ -93,6 +93,7 @@ pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> 
                 software: "mastodon".to_owned(),
                 version: Some("4.5.0".to_owned()),
                 private: Private::No,
+                open_registrations: Some(true),
             };
             (alive, over_network, Dns::Sound)
         }

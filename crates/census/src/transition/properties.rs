@@ -64,7 +64,13 @@ fn any_state() -> impl Strategy<Value = State> {
 /// Any record, its clock readings anywhere.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let at = || any::<i64>().prop_map(Timestamp);
-    let marks = (any::<bool>(), any::<bool>(), any::<u8>(), any::<u32>());
+    let marks = (
+        any::<bool>(),
+        any::<bool>(),
+        any_registrations(),
+        any::<u8>(),
+        any::<u32>(),
+    );
     let times = (
         at(),
         at(),
@@ -74,13 +80,14 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     (any_state(), marks, times).prop_map(
         |(
             state,
-            (hidden, refuses, doublings, alive_count),
+            (hidden, refuses, open_registrations, doublings, alive_count),
             (since, first_seen, last_alive, due),
         )| Record {
             state,
             since,
             hidden,
             refuses,
+            open_registrations,
             last_alive,
             doublings,
             alive_count,
@@ -90,6 +97,10 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     )
 }
 
+fn any_registrations() -> impl Strategy<Value = Option<bool>> {
+    proptest::option::of(any::<bool>())
+}
+
 fn any_verdict() -> impl Strategy<Value = Verdict> {
     let private = prop_oneof![
         Just(Private::Yes),
@@ -97,10 +108,11 @@ fn any_verdict() -> impl Strategy<Value = Verdict> {
         Just(Private::Unknown)
     ];
     prop_oneof![
-        1 => private.prop_map(|private| Verdict::Alive {
+        1 => (private, any_registrations()).prop_map(|(private, open_registrations)| Verdict::Alive {
             software: "mastodon".to_owned(),
             version: None,
             private,
+            open_registrations,
         }),
         3 => any_silence(),
         1 => Just(Verdict::OptedOut),
@@ -244,6 +256,21 @@ proptest! {
             record = transition(&record, &verdict, START, Jitter(0), REAL).record;
             prop_assert_eq!(&record.state, &State::OptedOut { by });
             prop_assert_eq!(record.due, None);
+        }
+    }
+
+    #[test]
+    fn registrations_are_what_the_last_alive_said_of_them(record in any_record(), life in any_life()) {
+        let mut record = record;
+        let mut said = record.open_registrations;
+        for (verdict, _) in life {
+            if let Verdict::Alive { open_registrations, .. } = &verdict
+                && is_open_to(&record.state, &verdict)
+            {
+                said = *open_registrations;
+            }
+            record = transition(&record, &verdict, START, Jitter(0), REAL).record;
+            prop_assert_eq!(record.open_registrations, said, "{:?}", verdict);
         }
     }
 

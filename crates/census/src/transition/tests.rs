@@ -53,6 +53,7 @@ fn alive() -> Verdict {
         software: "mastodon".to_owned(),
         version: Some("4.5.0".to_owned()),
         private: Private::No,
+        open_registrations: Some(true),
     }
 }
 

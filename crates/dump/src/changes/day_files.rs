@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use files::Disk;
 
 use super::limits::{DAY_FILE_BYTES_MAX, DAYS_KEPT, FOLDER_NAMES_MAX};
-use super::line::{self, Change, Section, Sha256Hex};
+use super::line::{self, Change, RowDigests, Section, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::compress::{self, GZIP_END};
 use crate::error::DumpError;
@@ -140,8 +140,13 @@ pub(super) struct End {
     pub(super) damaged: BTreeMap<String, String>,
 }
 
-/// Looks for the section that led to the former rows, from the newest day back.
-pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: &Sha256Hex) -> End {
+/// Looks for the section that led to the former rows, from the newest day back. Without former
+/// rows, none did.
+pub(super) fn end(
+    folder: &Path,
+    days: &BTreeSet<String>,
+    former_rows: Option<&RowDigests>,
+) -> End {
     let mut end = End::default();
     for day in days.iter().rev() {
         let sections = match read(folder, day) {
@@ -153,7 +158,7 @@ pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: &Sha256He
         };
         for section in sections.iter().rev() {
             end.newest = end.newest.max(Some(section.header.time));
-            if section.header.rows_sha256 == *former_rows {
+            if former_rows.is_some_and(|rows| section.header.has_rows(rows)) {
                 end.former = Some(section.header.time);
                 return end;
             }
@@ -275,6 +280,7 @@ mod tests {
                 counts: Counts::default(),
                 names_sha256: Sha256Hex::of(b""),
                 rows_sha256: Sha256Hex::of(b""),
+                full_rows_sha256: None,
                 lines: 0,
                 section_sha256: Sha256Hex::of(b""),
             },

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use sha2::{Digest as _, Sha256};
 
 use super::limits::CHANGES_A_DAY_MAX;
-use super::line::{Change, Counts, Row, Sha256Hex};
+use super::line::{Change, Counts, Row, RowDigests, RowsDigest, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::error::DumpError;
 use crate::instance::Instance;
@@ -34,8 +34,8 @@ pub enum Standing {
 /// The difference of two dumps.
 #[derive(Debug)]
 pub(super) struct Diff {
-    /// Digest of the former rows. None: there was no former dump, or it is damaged.
-    pub(super) former_rows: Option<Sha256Hex>,
+    /// Digests of the former rows. `None` if there was no former dump, or it is damaged.
+    pub(super) former_rows: Option<RowDigests>,
     /// What is wrong with the former dump.
     pub(super) former_damage: Option<String>,
     /// Sorted by name. None: too many.
@@ -46,7 +46,7 @@ pub(super) struct Diff {
     /// Their names, as far as there is room: whoever is in the list has not left.
     pub(super) listed: RecentNames,
     pub(super) names_sha256: Sha256Hex,
-    pub(super) rows_sha256: Sha256Hex,
+    pub(super) rows: RowDigests,
 }
 
 /// Compares them. A host in `new` alone is told as [`Change::Appeared`]: whether it was in the list before, this can't know.
@@ -57,7 +57,7 @@ pub(super) fn diff<E: From<DumpError>, F: ToString>(
 ) -> Result<Diff, E> {
     let mut former = Former::new(former);
     let mut collected = Collected::default();
-    let (mut names, mut rows) = (Sha256::new(), Rows::default());
+    let (mut names, mut rows) = (Sha256::new(), RowsDigest::default());
     let mut hosts: u64 = 0;
     let mut listed = RecentNames::default();
     let mut last: Option<String> = None;
@@ -102,7 +102,7 @@ pub(super) fn diff<E: From<DumpError>, F: ToString>(
         hosts,
         listed,
         names_sha256: Sha256Hex::from_digest(names),
-        rows_sha256: Sha256Hex::from_digest(rows.0),
+        rows: rows.finish(),
     })
 }
 
@@ -156,27 +156,11 @@ impl Collected {
     }
 }
 
-/// The digest of rows.
-#[derive(Default)]
-pub(super) struct Rows(Sha256);
-
-impl Rows {
-    pub(super) fn update(&mut self, row: &Row) {
-        // A row is text and words alone: writing it can't fail, and if it did, the digest would be another one, which is safe.
-        self.0.update(serde_json::to_vec(row).unwrap_or_default());
-        self.0.update(b"\n");
-    }
-
-    pub(super) fn finish(self) -> Sha256Hex {
-        Sha256Hex::from_digest(self.0)
-    }
-}
-
 /// The former dump while it is read.
 struct Former<I> {
     /// None once it is damaged, or when there was none.
     rows: Option<I>,
-    digest: Rows,
+    digest: RowsDigest,
     last: Option<String>,
     damage: Option<String>,
     was_there: bool,
@@ -187,7 +171,7 @@ impl<F: ToString, I: Iterator<Item = Result<Instance, F>>> Former<I> {
         Self {
             was_there: rows.is_some(),
             rows,
-            digest: Rows::default(),
+            digest: RowsDigest::default(),
             last: None,
             damage: None,
         }
@@ -212,7 +196,7 @@ impl<F: ToString, I: Iterator<Item = Result<Instance, F>>> Former<I> {
         Some(row)
     }
 
-    fn finish(self) -> (Option<Sha256Hex>, Option<String>) {
+    fn finish(self) -> (Option<RowDigests>, Option<String>) {
         let is_whole = self.was_there && self.damage.is_none();
         (is_whole.then(|| self.digest.finish()), self.damage)
     }

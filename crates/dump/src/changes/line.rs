@@ -23,6 +23,10 @@ pub struct Row {
     pub state: ListedState,
     /// When the census first heard of it.
     pub first_seen: Moment,
+    /// NodeInfo's `openRegistrations`. `None` if it did not say, and in lines of versions before
+    /// the member was there.
+    #[serde(default)]
+    pub open_registrations: Option<bool>,
 }
 
 impl From<Instance> for Row {
@@ -34,6 +38,7 @@ impl From<Instance> for Row {
             state,
             first_seen,
             last_alive: _,
+            open_registrations,
         } = instance;
         Self {
             host,
@@ -41,8 +46,68 @@ impl From<Instance> for Row {
             version,
             state,
             first_seen,
+            open_registrations,
         }
     }
+}
+
+/// The members that rows had in version 0.1.0.
+#[derive(Serialize)]
+struct FirstMembers<'r> {
+    host: &'r str,
+    software: Option<&'r str>,
+    version: Option<&'r str>,
+    state: ListedState,
+    first_seen: Moment,
+}
+
+impl<'r> From<&'r Row> for FirstMembers<'r> {
+    fn from(row: &'r Row) -> Self {
+        Self {
+            host: &row.host,
+            software: row.software.as_deref(),
+            version: row.version.as_deref(),
+            state: row.state,
+            first_seen: row.first_seen,
+        }
+    }
+}
+
+/// Digests of the rows of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowDigests {
+    /// As [`Header::rows_sha256`].
+    pub rows_sha256: Sha256Hex,
+    /// As [`Header::full_rows_sha256`].
+    pub full_rows_sha256: Sha256Hex,
+}
+
+/// Makes the digests of rows, which come sorted by name.
+#[derive(Default)]
+pub(super) struct RowsDigest {
+    first_members: Sha256,
+    full: Sha256,
+}
+
+impl RowsDigest {
+    pub(super) fn update(&mut self, row: &Row) {
+        add_line(&mut self.first_members, &FirstMembers::from(row));
+        add_line(&mut self.full, row);
+    }
+
+    pub(super) fn finish(self) -> RowDigests {
+        RowDigests {
+            rows_sha256: Sha256Hex::from_digest(self.first_members),
+            full_rows_sha256: Sha256Hex::from_digest(self.full),
+        }
+    }
+}
+
+fn add_line(digest: &mut Sha256, row: &impl Serialize) {
+    // A row is text and words alone: writing it can't fail, and if it did, the digest would be
+    // another one, which is safe.
+    digest.update(serde_json::to_vec(row).unwrap_or_default());
+    digest.update(b"\n");
 }
 
 /// A SHA-256 in hex, lower case.
@@ -139,12 +204,27 @@ pub struct Header {
     pub counts: Counts,
     /// Of the dump's names, sorted by their bytes, each followed by a newline.
     pub names_sha256: Sha256Hex,
-    /// Of the dump's [`Row`]s as JSON, sorted by name, each followed by a newline.
+    /// Of the dump's rows as JSON, sorted by name, each followed by a newline. Rows with the
+    /// members of version 0.1.0 only, so that its mirrors go on.
     pub rows_sha256: Sha256Hex,
+    /// The same of all members of [`Row`]. `None` in sections of version 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_rows_sha256: Option<Sha256Hex>,
     /// Lines below, up to the next section.
     pub lines: u64,
     /// Of those lines, each followed by a newline, after this one with an empty string in this place.
     pub section_sha256: Sha256Hex,
+}
+
+impl Header {
+    /// Whether the dump's rows are those of `digests`. The rows of version 0.1.0 said nothing of
+    /// registrations, so the first digest is enough for its sections.
+    pub fn has_rows(&self, digests: &RowDigests) -> bool {
+        match &self.full_rows_sha256 {
+            Some(full) => *full == digests.full_rows_sha256,
+            None => self.rows_sha256 == digests.rows_sha256,
+        }
+    }
 }
 
 /// What became of one host.

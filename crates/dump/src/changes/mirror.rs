@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::diff;
-use super::line::{self, Change, Damaged, Row, Section, Sha256Hex};
+use super::line::{self, Change, Damaged, Row, RowDigests, RowsDigest, Section, Sha256Hex};
 use crate::instance::Moment;
 
 /// Rows, and which dump they are of.
@@ -63,9 +62,9 @@ impl Mirror {
         self.at
     }
 
-    /// The rows' digest, as a section's first line has it.
-    pub fn digest(&self) -> Sha256Hex {
-        let mut digest = diff::Rows::default();
+    /// The rows' digests, as a section's first line has them.
+    pub fn digests(&self) -> RowDigests {
+        let mut digest = RowsDigest::default();
         self.rows.values().for_each(|row| digest.update(row));
         digest.finish()
     }
@@ -95,7 +94,7 @@ impl Mirror {
                 next.apply(section)?;
             }
         }
-        if next.digest() != newest.rows_sha256 {
+        if !newest.has_rows(&next.digests()) {
             return Err(Gap::Differs { time: newest.time });
         }
         *self = next;
@@ -104,11 +103,11 @@ impl Mirror {
 
     /// The newest dump whose rows these are.
     fn position(&self, sections: &[Section]) -> Option<Moment> {
-        let digest = self.digest();
+        let digests = self.digests();
         sections
             .iter()
             .rev()
-            .find(|section| section.header.rows_sha256 == digest)
+            .find(|section| section.header.has_rows(&digests))
             .map(|section| section.header.time)
     }
 

@@ -150,8 +150,17 @@ impl World {
             state: ListedState::Alive,
             first_seen: at(MIDNIGHT),
             last_alive: at(MIDNIGHT),
+            open_registrations: None,
         };
         self.hosts.insert(host.to_owned(), Known::Listed(instance));
+    }
+
+    /// What a listed host says about registrations from now on.
+    fn register(&mut self, host: &str, open: Option<bool>) {
+        match self.hosts.get_mut(host) {
+            Some(Known::Listed(instance)) => instance.open_registrations = open,
+            other => panic!("{host} is {other:?}"),
+        }
     }
 
     fn set(&mut self, host: &str, standing: Standing) {

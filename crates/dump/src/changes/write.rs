@@ -177,10 +177,10 @@ impl Start {
     fn find(folder: &Path, days: &BTreeSet<String>, time: Moment, diff: &Diff) -> Self {
         let Some(former_rows) = &diff.former_rows else {
             // There may be sections all the same, of a dump that is damaged: who stands at them sees that nothing goes on from there.
-            let end = day_files::end(folder, days, &Sha256Hex::of(b""));
+            let end = day_files::end(folder, days, None);
             return Self::anew(time, end, diff.former_damage.clone());
         };
-        let end = day_files::end(folder, days, former_rows);
+        let end = day_files::end(folder, days, Some(former_rows));
         if end.former.is_none() {
             let why = "no section leads to the list that was published last".to_owned();
             return Self::anew(time, end, Some(why));
@@ -404,7 +404,8 @@ fn new_section(start: &Start, diff: Diff) -> Section {
             hosts: diff.hosts,
             counts: diff.counts,
             names_sha256: diff.names_sha256,
-            rows_sha256: diff.rows_sha256,
+            rows_sha256: diff.rows.rows_sha256,
+            full_rows_sha256: Some(diff.rows.full_rows_sha256),
             lines: 0,
             section_sha256: Sha256Hex::of(b""),
         },

@@ -24,6 +24,7 @@ fn row(host: &str, software: &str, version: &str) -> Row {
         version: Some(version.to_owned()),
         state: ListedState::Alive,
         first_seen: at(0),
+        open_registrations: None,
     }
 }
 
@@ -39,6 +40,7 @@ fn section(seconds: i64, changes: Vec<Change>) -> Section {
             counts,
             names_sha256: Sha256Hex::of(b""),
             rows_sha256: Sha256Hex::of(b""),
+            full_rows_sha256: None,
             lines: 0,
             section_sha256: Sha256Hex::of(b""),
         },

@@ -16,7 +16,8 @@ use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 
-/// Bytes of a line. A row of ours has a name of 253 bytes, two texts of 128, each of which may be escaped to six times as many, and 160 of the rest.
+/// Bytes of a line. A row of ours has a name of 253 bytes, two texts of 128, each of which may be
+/// escaped to six times as many, and 190 of the rest.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Bytes of an index: it holds some tens of files.

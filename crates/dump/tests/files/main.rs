@@ -49,6 +49,7 @@ fn instance(host: &str) -> Instance {
         state: ListedState::Alive,
         first_seen: Moment::from_milliseconds(1_700_000_000_000),
         last_alive: Moment::from_milliseconds(1_794_999_999_000),
+        open_registrations: Some(false),
     }
 }
 

@@ -27,17 +27,19 @@ fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
         state,
         0..4_000_000_000_000_i64,
         0..4_000_000_000_000_i64,
+        proptest::option::of(any::<bool>()),
     );
     proptest::collection::btree_map("[a-z0-9.-]{1,30}", row, 0..40).prop_map(|rows| {
         let rows = rows.into_iter();
         rows.map(
-            |(host, (software, version, state, first_seen, last_alive))| Instance {
+            |(host, (software, version, state, first_seen, last_alive, open_registrations))| Instance {
                 host,
                 software,
                 version,
                 state,
                 first_seen: Moment::from_milliseconds(first_seen),
                 last_alive: Moment::from_milliseconds(last_alive),
+                open_registrations,
             },
         )
         .collect()
@@ -61,8 +63,10 @@ fn from_csv(bytes: &[u8]) -> Vec<Instance> {
     let records = reader.records().map(|record| {
         let record = record.unwrap();
         let field = |number| read_field(&record[number]);
+        let truth = field(6).map(|word| word.parse::<bool>().unwrap());
         let value = serde_json::json!({
             "host": field(0), "software": field(1), "version": field(2), "state": field(3), "first_seen": field(4), "last_alive": field(5),
+            "open_registrations": truth,
         });
         serde_json::from_value(value).unwrap()
     });

@@ -30,6 +30,7 @@ fn rows() -> Vec<Instance> {
         software: None,
         version: None,
         state: ListedState::Moving,
+        open_registrations: None,
         ..instance("xn--bcher-kva.example")
     };
     vec![instance("a.example"), other]
@@ -94,6 +95,8 @@ fn a_wrong_file_is_not_as_its_schema_says() {
             ("/version", json!(4)),
             ("/last_alive", json!(null)),
             ("/first_seen", json!("2026-11-22")),
+            ("/open_registrations", json!("yes")),
+            ("/open_registrations", json!(1)),
         ],
     );
     check(

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const HELLO: &str = r#"{"hello":{"protocol":1,"checker":"0.1.0"}}"#;
+const HELLO: &str = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","b.example"]}}"#;
 const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
@@ -81,6 +81,26 @@ fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_its
 }
 
 #[test]
+fn what_alive_says_of_registrations_is_in_the_verdict() {
+    for (member, expect) in [
+        (r#","open_registrations":true"#, Some(true)),
+        (r#","open_registrations":false"#, Some(false)),
+        ("", None),
+    ] {
+        let alive = format!(r#"{{"alive":{{"software":"a","private":"no"{member}}}}}"#);
+        let (report, _) = feed(&[HELLO, &alive, PEERS_END, DONE]);
+        let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+        let Verdict::Alive {
+            open_registrations, ..
+        } = verdict
+        else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(open_registrations, expect, "{alive}");
+    }
+}
+
+#[test]
 fn a_version_never_reaches_a_terminal_as_it_was_sent() {
     let (report, _) = feed(&[
         HELLO,
@@ -100,7 +120,7 @@ fn what_is_out_of_order_ends_the_check() {
         (&[ALIVE][..], Breach::NoHello),
         (&["rubbish"], Breach::NoHello),
         (
-            &[r#"{"hello":{"protocol":2,"checker":"9"}}"#],
+            &[r#"{"hello":{"protocol":3,"checker":"9"}}"#],
             Breach::NoHello,
         ),
         (&[HELLO, HELLO], Breach::OutOfOrder),
@@ -174,6 +194,22 @@ fn before_hello_it_is_ours() {
         "{fault}"
     );
     assert!(conclude(&feed(&["rubbish"]).0, None, &account(), "").is_err());
+}
+
+/// The image of a version before or after this one: whatever it found, only our deployment is
+/// wrong. It says nothing about the host, not even that it is alive.
+#[test]
+fn a_checker_of_another_protocol_says_nothing_about_its_host() {
+    for protocol in [1, 3] {
+        let hello = format!(r#"{{"hello":{{"protocol":{protocol},"checker":"9"}}}}"#);
+        for (finding, end) in [(ALIVE, ended(0)), (TIMEOUT, ended(0)), (TIMEOUT, None)] {
+            let (report, _) = feed(&[&hello, finding, DONE]);
+            let fault = conclude(&report, end, &account(), "").expect_err("a fault");
+            assert!(matches!(fault, ReportFault::NoHello { .. }), "{fault}");
+            let said = fault.to_string();
+            assert!(said.contains("build the checker image"), "{said}");
+        }
+    }
 }
 
 #[test]

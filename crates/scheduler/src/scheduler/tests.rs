@@ -45,7 +45,6 @@ fn settings(canaries: Vec<Host>) -> Settings {
     }
 }
 
-/// A scheduler, and the books of what it wants done.
 struct Rig {
     scheduler: Scheduler,
     now: Timestamp,
@@ -143,6 +142,7 @@ fn alive_at(address: impl Into<IpAddr>) -> impl FnOnce(Timestamp) -> CheckOutcom
             software: "mastodon".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         },
         witness: Some(Witness {
             began,

@@ -74,6 +74,7 @@ fn instance(host: &str, software: &str, version: &str) -> Instance {
         state: ListedState::Alive,
         first_seen: Moment::from_milliseconds(MADE - 86_400_000_000),
         last_alive: Moment::from_milliseconds(MADE - 3_600_000),
+        open_registrations: None,
     }
 }
 

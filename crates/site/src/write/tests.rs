@@ -28,6 +28,7 @@ fn instance(host: &str, software: &str) -> Instance {
         state: ListedState::Alive,
         first_seen: Moment::from_milliseconds(0),
         last_alive: Moment::from_milliseconds(0),
+        open_registrations: None,
     }
 }
 

@@ -8,6 +8,9 @@ use rusqlite_migration::{M, Migrations};
 const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0001_schema.sql")),
     M::up(include_str!("../../../../migrations/0002_moderation.sql")),
+    M::up(include_str!(
+        "../../../../migrations/0003_open_registrations.sql"
+    )),
 ];
 
 /// The version of the program's own schema.
@@ -39,6 +42,15 @@ impl Schema {
         Self {
             steps: steps.len(),
             migrations: Migrations::new(steps),
+        }
+    }
+
+    /// That of a former version, which had the first `steps` of the program's own.
+    #[cfg(test)]
+    pub(crate) fn of_first(steps: usize) -> Self {
+        Self {
+            steps,
+            migrations: Migrations::new(STEPS[..steps].to_vec()),
         }
     }
 
@@ -92,6 +104,24 @@ mod tests {
     #[test]
     fn every_step_applies_to_an_empty_database() {
         assert_eq!(SCHEMA.migrations.validate(), Ok(()));
+    }
+
+    #[test]
+    fn registrations_are_open_or_closed_or_unknown_and_nothing_else() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        SCHEMA.to_latest(&mut connection).unwrap();
+        let insert = "INSERT INTO hosts (name, state, since, first_seen, open_registrations) \
+             VALUES (?1, 'parked', 0, 0, ?2)";
+        for (number, said, is_taken) in [
+            (1, Some(0), true),
+            (2, Some(1), true),
+            (3, None, true),
+            (4, Some(2), false),
+            (5, Some(-1), false),
+        ] {
+            let inserted = connection.execute(insert, (format!("n{number}.example"), said));
+            assert_eq!(inserted.is_ok(), is_taken, "{said:?}: {inserted:?}");
+        }
     }
 
     #[test]

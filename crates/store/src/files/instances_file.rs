@@ -24,11 +24,13 @@ CREATE TABLE instances (
     version    TEXT,
     state      TEXT NOT NULL, -- alive, dying or moving
     first_seen TEXT NOT NULL, -- RFC 3339 in UTC
-    last_alive TEXT NOT NULL  -- RFC 3339 in UTC
+    last_alive TEXT NOT NULL, -- RFC 3339 in UTC
+    open_registrations INTEGER CHECK (open_registrations IN (0, 1)) -- NULL: it does not say
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX instances_software ON instances (software, version);";
 
-pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive, open_registrations) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 /// Reads the index alone, in its order: a million rows are counted without being sorted again.
 pub(crate) const COUNT: &str =
@@ -49,6 +51,8 @@ pub struct InstanceRow<'r> {
     pub first_seen: &'r str,
     /// When it was last found alive, as RFC 3339.
     pub last_alive: &'r str,
+    /// Whether it says that anyone may register. `None` if it did not say.
+    pub open_registrations: Option<bool>,
 }
 
 /// How many rows have this software in this version, either of which may be unknown.
@@ -103,10 +107,17 @@ impl InstancesFile {
             state,
             first_seen,
             last_alive,
+            open_registrations,
         } = row;
         let insert = |connection: &Connection| {
             connection.prepare_cached(INSERT)?.execute(params![
-                host, software, version, state, first_seen, last_alive
+                host,
+                software,
+                version,
+                state,
+                first_seen,
+                last_alive,
+                open_registrations
             ])
         };
         insert(&self.connection).map(drop).map_err(io_error)

@@ -22,6 +22,8 @@ pub struct Listed<'r> {
     pub first_seen: Timestamp,
     /// When it was last found alive.
     pub last_alive: Timestamp,
+    /// Whether it says that anyone may register. `None` if it did not say.
+    pub open_registrations: Option<bool>,
 }
 
 /// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats
@@ -29,7 +31,8 @@ pub struct Listed<'r> {
 /// it do so: it would rather take `hosts_state` and sort everything at the end. The names come out
 /// in the order of their bytes. What is read is what `crates/dump/columns.toml` calls public, and
 /// the index has all of it.
-pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive FROM hosts AS host INDEXED BY hosts_listable \
+pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive, open_registrations \
+     FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
      AND last_alive >= ?1 \
      AND (state = 'alive' \
@@ -103,6 +106,7 @@ fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
         })?,
         first_seen: Timestamp(row.get(4)?),
         last_alive: Timestamp(row.get(5)?),
+        open_registrations: row.get(6)?,
     })
 }
 

@@ -120,6 +120,7 @@ fn alive() -> Verdict {
         software: "mastodon".to_owned(),
         version: None,
         private: Private::No,
+        open_registrations: None,
     }
 }
 

@@ -171,6 +171,7 @@ async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
         software: "mastodon".to_owned(),
         version: None,
         private: Private::Yes,
+        open_registrations: None,
     };
     stage.judge("e", &hides).await;
     stage.round("f.example.org # spam", Force::Yes).unwrap();
@@ -221,6 +222,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
         software: "mastodon".to_owned(),
         version: None,
         private: Private::Yes,
+        open_registrations: None,
     };
     stage.judge("a", &hides).await;
     stage.lists("bcd");

@@ -126,6 +126,7 @@ fn alive(software: &str) -> Verdict {
         software: software.to_owned(),
         version: Some("chosen by its owner".to_owned()),
         private: Private::No,
+        open_registrations: None,
     }
 }
 

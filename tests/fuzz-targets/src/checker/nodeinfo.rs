@@ -16,6 +16,7 @@ pub fn check(document: &[u8]) {
             software: about.software.clone(),
             version: about.version.clone(),
             private: Private::Unknown,
+            open_registrations: about.open_registrations,
         };
         assert!(event.is_within_bounds());
     }
@@ -31,6 +32,7 @@ pub fn check(document: &[u8]) {
         Ok(about) => {
             assert_eq!(about.software, name.trim().to_lowercase());
             assert_eq!(about.private, value["metadata"]["private"] == true);
+            assert_eq!(about.open_registrations, value["openRegistrations"].as_bool());
             let version = value["software"]["version"].as_str().unwrap_or_default();
             assert!(version.starts_with(about.version.as_deref().unwrap_or_default()));
             if let Some(protocols) = value["protocols"].as_array() {

@@ -86,6 +86,14 @@ async fn an_image_that_is_missing_wrongs_nobody_and_is_found_when_it_is_there() 
     fault.ends_well(&world).await
 }
 
+/// A whole report as version 0.1.0 printed it.
+const FORMER: &str = r#"
+echo '{"hello":{"protocol":1,"checker":"0.1.0"}}'
+echo '{"alive":{"software":"mastodon","version":"4.5.2","private":"no"}}'
+echo '{"peers_end":{"outcome":"none","dropped":0}}'
+echo '{"done":{"requests":3,"bytes":900,"millis":40}}'
+"#;
+
 /// A broken build never counts against hosts, however it breaks and however often it is mended and broken again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
@@ -102,8 +110,13 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
             "printed nothing that we understand",
         ),
         (
-            "is of another version",
-            r#"echo '{"hello":{"protocol":2,"checker":"9.0.0"}}'; exec sleep 1"#,
+            "is of a later version",
+            r#"echo '{"hello":{"protocol":3,"checker":"9.0.0"}}'; exec sleep 1"#,
+            "printed nothing that we understand",
+        ),
+        (
+            "is of the former version and reports well",
+            FORMER,
             "printed nothing that we understand",
         ),
         (

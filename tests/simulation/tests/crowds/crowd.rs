@@ -573,6 +573,7 @@ fn alive(began: Timestamp, now: Timestamp, address: IpAddr) -> CheckOutcome {
             software: "mastodon".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         },
         witness: Some(Witness {
             began,

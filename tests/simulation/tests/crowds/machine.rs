@@ -166,6 +166,7 @@ impl Machine {
                 software: "mastodon".to_owned(),
                 version: None,
                 private: Private::No,
+                open_registrations: None,
             },
             witness: None,
             doubt: Doubt {

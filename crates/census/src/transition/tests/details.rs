@@ -76,6 +76,7 @@ fn alive_brings_what_it_says_of_itself() {
     let record = change.record;
     assert_eq!(record.software.as_deref(), Some("mastodon"));
     assert_eq!(record.version.as_deref(), Some("4.5.0"));
+    assert_eq!(record.open_registrations, Some(true));
     assert_eq!(record.last_alive, Some(NOW));
     assert_eq!(record.alive_count, 6);
     // And it stays known when it dies.
@@ -114,6 +115,7 @@ fn hidden_follows_what_the_instance_asks_for() {
             software: "a".to_owned(),
             version: None,
             private,
+            open_registrations: None,
         };
         assert_eq!(
             run(&record, &verdict).record.hidden,

@@ -117,6 +117,23 @@ fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_o
     );
 }
 
+/// By the digest that mirrors of version 0.1.0 go by, the two lists are the same.
+#[test]
+fn a_section_to_an_unpublished_list_is_known_by_registrations_alone() {
+    let mut world = World::new();
+    world.list("a.example", "1");
+    world.publish(MIDNIGHT);
+    let mut mirror = world.mirror();
+    // The changes were published, the list was not.
+    world.register("a.example", Some(true));
+    world.write(MIDNIGHT + HOUR).publish().unwrap();
+    world.register("a.example", Some(false));
+    let outcome = world.publish(MIDNIGHT + 2 * HOUR);
+    assert_eq!(outcome.since, Some(at(MIDNIGHT)));
+    follow(&mut mirror, &world.files()).unwrap();
+    assert_eq!(held(&mirror), held(&world.mirror()));
+}
+
 #[test]
 fn rows_that_no_section_leads_to_start_anew() {
     let (mut world, mut mirrors) = eventful();

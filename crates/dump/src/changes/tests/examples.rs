@@ -43,13 +43,13 @@ fn each_kind_of_change_is_told_in_its_words() {
     let text = String::from_utf8(world.files()["2026-11-22.ndjson"].clone()).unwrap();
     let lines: Vec<_> = text.lines().skip(2).collect();
     let expect = [
-        r#"{"change":"changed","time":"2026-11-22T06:00:00Z","host":"changes.example","software":"mastodon","version":"2","state":"alive","first_seen":"2026-11-22T00:00:00Z"}"#,
+        r#"{"change":"changed","time":"2026-11-22T06:00:00Z","host":"changes.example","software":"mastodon","version":"2","state":"alive","first_seen":"2026-11-22T00:00:00Z","open_registrations":null}"#,
         r#"{"change":"died","time":"2026-11-22T06:00:00Z","host":"dies.example"}"#,
         // printf leaves.example | sha256sum
         r#"{"change":"left","time":"2026-11-22T06:00:00Z","host_sha256":"50ec80793041a896dc0bdc344919e9735b1fc3cdca8b91bb6b65a3393ba4f1a3"}"#,
         r#"{"change":"moved","time":"2026-11-22T06:00:00Z","host":"moves-into-the-dark.example"}"#,
         r#"{"change":"moved","time":"2026-11-22T06:00:00Z","host":"moves.example","to":"target.example"}"#,
-        r#"{"change":"appeared","time":"2026-11-22T06:00:00Z","host":"target.example","software":"mastodon","version":"1","state":"alive","first_seen":"2026-11-22T00:00:00Z"}"#,
+        r#"{"change":"appeared","time":"2026-11-22T06:00:00Z","host":"target.example","software":"mastodon","version":"1","state":"alive","first_seen":"2026-11-22T00:00:00Z","open_registrations":null}"#,
     ];
     assert_eq!(lines, expect);
     let counts = Counts {
@@ -62,6 +62,65 @@ fn each_kind_of_change_is_told_in_its_words() {
     };
     assert_eq!(outcome.counts, counts);
     assert_eq!(world.day("2026-11-22")[1].header.counts, counts);
+}
+
+/// Two lists that differ in nothing else have different digests, so that a mirror knows at which
+/// of them it stands.
+#[test]
+fn a_flip_of_registrations_is_a_change_and_a_mirror_of_either_list_ends_with_it() {
+    let mut world = World::new();
+    world.list("a.example", "1");
+    world.list("b.example", "1");
+    let mut mirrors = Vec::new();
+    for (hour, said) in (0..).zip([None, Some(false), Some(true), None]) {
+        world.register("a.example", said);
+        let outcome = world.publish(MIDNIGHT + hour * HOUR);
+        if hour > 0 {
+            let changed = row(&world, "a.example");
+            assert_eq!(changed.open_registrations, said);
+            assert_eq!(world.last_changes(), [Change::Changed(changed)]);
+            assert_eq!(outcome.counts.changed, 1);
+        }
+        mirrors.push(world.mirror());
+        for mirror in &mirrors {
+            let mut mirror = mirror.clone();
+            follow(&mut mirror, &world.files()).unwrap();
+            assert_eq!(held(&mirror), held(&world.mirror()), "{said:?}");
+        }
+    }
+    let sections = world.day("2026-11-22");
+    let digests = |of: fn(&Header) -> String| -> std::collections::BTreeSet<String> {
+        sections.iter().map(|section| of(&section.header)).collect()
+    };
+    // What mirrors of version 0.1.0 keep is the same in all of them.
+    assert_eq!(digests(|header| header.rows_sha256.to_string()).len(), 1);
+    let full = digests(|header| header.full_rows_sha256.as_ref().unwrap().to_string());
+    // The first list and the last one are the same.
+    assert_eq!(full.len(), 3);
+}
+
+/// The first list after an upgrade, and the files as version 0.1.0 left them.
+#[test]
+fn a_section_of_version_0_1_0_is_gone_on_from() {
+    let mut world = World::new();
+    world.list("a.example", "1");
+    world.publish(MIDNIGHT);
+    let mut mirror = world.mirror();
+    let mut section = world.day("2026-11-22").remove(0);
+    section.header.full_rows_sha256 = None;
+    let mut former = Vec::new();
+    section.write(&mut former).unwrap();
+    let text = String::from_utf8(former.clone()).unwrap();
+    assert!(!text.contains("full_rows") && !text.contains("registrations"), "{text}");
+    std::fs::write(world.folder().join("2026-11-22.ndjson"), former).unwrap();
+
+    world.register("a.example", Some(true));
+    let outcome = world.publish(MIDNIGHT + HOUR);
+    assert_eq!(outcome.since, Some(at(MIDNIGHT)));
+    assert_eq!(outcome.damaged, Vec::<String>::new());
+    follow(&mut mirror, &world.files()).unwrap();
+    assert_eq!(held(&mirror), held(&world.mirror()));
+    assert_eq!(held(&mirror)[0].open_registrations, Some(true));
 }
 
 #[test]
@@ -355,6 +414,7 @@ fn names_out_of_order_make_no_section_and_leave_nothing_behind() {
 fn the_digests_are_what_other_programs_make_of_the_published_rows() {
     let mut world = World::new();
     world.list("a.example", "1");
+    world.register("a.example", Some(true));
     world.list("b.example", "1");
     world.publish(MIDNIGHT);
     let header = world.day("2026-11-22").remove(0).header;
@@ -369,4 +429,10 @@ fn the_digests_are_what_other_programs_make_of_the_published_rows() {
     };
     let rows = line("a.example") + &line("b.example");
     assert_eq!(header.rows_sha256, Sha256Hex::of(rows.as_bytes()));
+    let full_line = |host: &str, said: &str| {
+        line(host).replace("}\n", &format!(",\"open_registrations\":{said}}}\n"))
+    };
+    let full_rows = full_line("a.example", "true") + &full_line("b.example", "null");
+    let full = Sha256Hex::of(full_rows.as_bytes());
+    assert_eq!(header.full_rows_sha256, Some(full));
 }

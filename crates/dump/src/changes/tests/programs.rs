@@ -1,4 +1,5 @@
-//! The mirror of docs/changes.md, in a language that is not ours; without Python it is skipped, and fails where `FEDICENSUS_E2E` is `required`.
+//! The mirror of docs/changes.md, now and in version 0.1.0, in a language that is not ours. Without
+//! Python it is skipped, and fails where `FEDICENSUS_E2E` is `required`.
 
 use std::process::{Command, Output};
 
@@ -6,13 +7,23 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/changes.md");
 
-/// Follows from `state` over the world's files; none without Python.
-fn follow_by_python(world: &World, state: &Path) -> Option<Output> {
-    let program = DOCUMENT
+/// It runs at mirrors that were set up when this was the newest version.
+const FORMER_PROGRAM: &str = include_str!("mirror_0_1_0.py");
+
+fn program() -> &'static str {
+    DOCUMENT
         .split_once("```python\n")
         .and_then(|(_, rest)| rest.split_once("```"))
         .map(|(program, _)| program)
-        .expect("the document has the program");
+        .expect("the document has the program")
+}
+
+/// Follows from `state` over the world's files. `None` without Python.
+fn follow_by_python(world: &World, state: &Path) -> Option<Output> {
+    follow_by(program(), world, state)
+}
+
+fn follow_by(program: &str, world: &World, state: &Path) -> Option<Output> {
     let days = world
         .files()
         .into_keys()
@@ -64,6 +75,7 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     world.publish(MIDNIGHT);
     write_whole(&world, &state);
     world.list("b.example", "2");
+    world.register("b.example", Some(true));
     world.list("n.example", odd);
     world.set("a.example", Standing::Died);
     world.publish(MIDNIGHT + HOUR);
@@ -78,6 +90,10 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     assert_eq!(rows_in(&state), held(&world.mirror()));
     // Again, from what it wrote itself, with nothing new and with something.
     assert!(follow_by_python(&world, &state).unwrap().status.success());
+    world.register("b.example", Some(false));
+    world.publish(MIDNIGHT + DAY + 60);
+    assert!(follow_by_python(&world, &state).unwrap().status.success());
+    assert_eq!(rows_in(&state), held(&world.mirror()));
     world.list("a.example", "3");
     world.publish(MIDNIGHT + DAY + HOUR);
     assert!(follow_by_python(&world, &state).unwrap().status.success());
@@ -91,4 +107,32 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("take the whole list"), "{said}");
+}
+
+/// It keeps five members of each row and passes over what it does not know.
+#[test]
+fn the_mirror_of_version_0_1_0_goes_on_over_flips_of_registrations() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut world = World::new();
+    for (host, said) in [("a.example", Some(false)), ("b.example", None)] {
+        world.list(host, "1");
+        world.register(host, said);
+    }
+    world.publish(MIDNIGHT);
+    write_whole(&world, &state);
+    for (hour, flips, version) in [(1, Some(true), "1"), (2, None, "2"), (3, Some(true), "2")] {
+        world.list("a.example", version);
+        world.register("a.example", flips);
+        assert_eq!(world.publish(MIDNIGHT + hour * HOUR).counts.changed, 1);
+        let Some(output) = follow_by(FORMER_PROGRAM, &world, &state) else {
+            return;
+        };
+        assert!(output.status.success(), "{output:?}");
+        let mut expect = held(&world.mirror());
+        for row in &mut expect {
+            row.open_registrations = None;
+        }
+        assert_eq!(rows_in(&state), expect);
+    }
 }

@@ -16,16 +16,31 @@ const HOSTS: [&str; 7] = [
 /// What happens to one host between two dumps.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
-    Lives { version: u8, state: u8, seen: bool },
+    Lives {
+        version: u8,
+        state: u8,
+        seen: bool,
+        registrations: Option<bool>,
+    },
+    /// It says something else about registrations, if it lives.
+    Flips {
+        registrations: Option<bool>,
+    },
     Dies,
-    Moves { to: usize },
+    Moves {
+        to: usize,
+    },
     Leaves,
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
-        4 => (0..3_u8, 0..3_u8, any::<bool>())
-            .prop_map(|(version, state, seen)| Fate::Lives { version, state, seen }),
+        4 => (0..3_u8, 0..3_u8, any::<bool>(), prop::option::of(any::<bool>()))
+            .prop_map(|(version, state, seen, registrations)| Fate::Lives {
+                version, state, seen, registrations,
+            }),
+        // Lists that differ in nothing else.
+        2 => prop::option::of(any::<bool>()).prop_map(|registrations| Fate::Flips { registrations }),
         1 => Just(Fate::Dies),
         1 => (0..HOSTS.len()).prop_map(|to| Fate::Moves { to }),
         1 => Just(Fate::Leaves),
@@ -47,8 +62,10 @@ fn happen(world: &mut World, host: &str, fate: Fate) {
             version,
             state,
             seen,
+            registrations,
         } => {
             world.list(host, &format!("{version}\"\n\u{202e}ü"));
+            world.register(host, registrations);
             if let Some(Known::Listed(instance)) = world.hosts.get_mut(host) {
                 instance.state = [ListedState::Alive, ListedState::Dying, ListedState::Moving]
                     [usize::from(state)];
@@ -56,6 +73,11 @@ fn happen(world: &mut World, host: &str, fate: Fate) {
                     instance.software = None;
                     instance.last_alive = at(MIDNIGHT + i64::from(version));
                 }
+            }
+        }
+        Fate::Flips { registrations } => {
+            if let Some(Known::Listed(instance)) = world.hosts.get_mut(host) {
+                instance.open_registrations = registrations;
             }
         }
         Fate::Dies => world.set(host, Standing::Died),

@@ -25,7 +25,7 @@ const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
 
 impl Format for Csv {
     fn head(&self) -> &'static [u8] {
-        b"host,software,version,state,first_seen,last_alive\r\n"
+        b"host,software,version,state,first_seen,last_alive,open_registrations\r\n"
     }
 
     fn row(&self, _earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
@@ -40,6 +40,7 @@ impl Format for Csv {
             Some(instance.state.as_str()),
             Some(&first_seen),
             Some(&last_alive),
+            instance.open_registrations.map(word),
         ];
         for (number, field) in fields.into_iter().enumerate() {
             if number > 0 {
@@ -54,6 +55,11 @@ impl Format for Csv {
     fn tail(&self) -> &'static [u8] {
         b""
     }
+}
+
+/// As JSON writes it.
+fn word(truth: bool) -> &'static str {
+    if truth { "true" } else { "false" }
 }
 
 fn push_field(field: Option<&str>, out: &mut Vec<u8>) {
@@ -103,6 +109,9 @@ mod tests {
     use super::*;
     use crate::set::formats::written;
 
+    const HEAD: &str =
+        "host,software,version,state,first_seen,last_alive,open_registrations\r\n";
+
     fn row(software: Option<&str>, version: Option<&str>) -> Instance {
         Instance {
             software: software.map(str::to_owned),
@@ -115,14 +124,34 @@ mod tests {
     fn check(software: Option<&str>, version: Option<&str>, expect: &str) {
         let bytes = written(&Csv, &[row(software, version)]);
         let text = String::from_utf8(bytes).unwrap();
-        let line =
-            text.strip_prefix("host,software,version,state,first_seen,last_alive\r\na.example,");
-        let times = ",alive,1970-01-01T00:00:00Z,1970-01-01T00:00:00Z\r\n";
+        let line = text.strip_prefix(HEAD);
+        let line = line.and_then(|line| line.strip_prefix("a.example,"));
+        let rest = ",alive,1970-01-01T00:00:00Z,1970-01-01T00:00:00Z,\r\n";
         assert_eq!(
-            line.and_then(|line| line.strip_suffix(times)),
+            line.and_then(|line| line.strip_suffix(rest)),
             Some(expect),
             "{text}"
         );
+    }
+
+    #[test]
+    fn registrations_are_a_word_or_nothing() {
+        for (said, expect) in [
+            (Some(true), ",true\r\n"),
+            (Some(false), ",false\r\n"),
+            (None, ",\r\n"),
+        ] {
+            let row = Instance {
+                open_registrations: said,
+                ..Instance::example("a.example")
+            };
+            let text = String::from_utf8(written(&Csv, &[row])).unwrap();
+            let line = text.strip_prefix(HEAD).unwrap();
+            assert!(
+                line.ends_with(&format!("1970-01-01T00:00:00Z{expect}")),
+                "{line}"
+            );
+        }
     }
 
     #[test]

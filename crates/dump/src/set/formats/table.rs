@@ -65,6 +65,7 @@ impl Table for SystemTable {
             state: instance.state.as_str(),
             first_seen: &instance.first_seen.to_string(),
             last_alive: &instance.last_alive.to_string(),
+            open_registrations: instance.open_registrations,
         })
     }
 

@@ -20,6 +20,7 @@ fn row<'h>(
         state: "alive",
         first_seen: "2026-11-22T07:30:00Z",
         last_alive: "2026-11-22T07:30:00Z",
+        open_registrations: None,
     }
 }
 
@@ -112,29 +113,38 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_a_host_says_comes_back_equal(texts in proptest::collection::vec((any_text(), any_text()), 0..40)) {
+    fn whatever_a_host_says_comes_back_equal(said in proptest::collection::vec((any_text(), any_text(), any_registrations()), 0..40)) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("any");
         File::create(&path).unwrap();
         let mut file = InstancesFile::begin(&path).unwrap();
-        let hosts: Vec<String> = (0..texts.len()).map(|n| format!("n{n:03}.example")).collect();
-        for (host, (software, version)) in hosts.iter().zip(&texts) {
-            let row = InstanceRow { software: software.as_deref(), version: version.as_deref(), ..row(host, None, None) };
+        let hosts: Vec<String> = (0..said.len()).map(|n| format!("n{n:03}.example")).collect();
+        for (host, (software, version, open_registrations)) in hosts.iter().zip(&said) {
+            let row = InstanceRow {
+                software: software.as_deref(),
+                version: version.as_deref(),
+                open_registrations: *open_registrations,
+                ..row(host, None, None)
+            };
             file.push(row).unwrap();
         }
         let mut instances = 0;
         file.finish(&mut |count| instances += count.instances).unwrap();
-        prop_assert_eq!(usize::try_from(instances).unwrap(), texts.len());
+        prop_assert_eq!(usize::try_from(instances).unwrap(), said.len());
         let connection = Connection::open(&path).unwrap();
-        let mut statement = connection.prepare("SELECT host, software, version FROM instances ORDER BY host").unwrap();
+        let mut statement = connection.prepare("SELECT host, software, version, open_registrations FROM instances ORDER BY host").unwrap();
         let mut rows = statement.query([]).unwrap();
         let mut found = Vec::new();
         while let Some(row) = rows.next().unwrap() {
-            found.push((row.get(0).unwrap(), (row.get(1).unwrap(), row.get(2).unwrap())));
+            found.push((row.get(0).unwrap(), (row.get(1).unwrap(), row.get(2).unwrap(), row.get(3).unwrap())));
         }
-        let expect: Vec<(String, _)> = hosts.into_iter().zip(texts).collect();
+        let expect: Vec<(String, _)> = hosts.into_iter().zip(said).collect();
         prop_assert_eq!(found, expect);
     }
+}
+
+fn any_registrations() -> impl Strategy<Value = Option<bool>> {
+    proptest::option::of(any::<bool>())
 }
 
 fn any_text() -> impl Strategy<Value = Option<String>> {

@@ -28,6 +28,7 @@ async fn census() -> (TempDir, Store) {
             software: "x".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         },
         Verdict::Dead {
             reason: DeadReason::Tls,

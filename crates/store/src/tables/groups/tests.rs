@@ -68,6 +68,7 @@ impl Census {
             software: "mastodon".to_owned(),
             version: None,
             private: Private::No,
+            open_registrations: None,
         };
         for taken in &taken {
             let change = transition(&taken.record, &alive, now, Jitter(7), REAL);

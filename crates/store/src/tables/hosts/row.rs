@@ -39,7 +39,8 @@ impl HostRow {
 macro_rules! columns {
     () => {
         "id, name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, refuses, software, version, \
-         first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, last_note, group_id, held_back"
+         open_registrations, first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, \
+         last_note, group_id, held_back"
     };
 }
 pub(crate) use columns;
@@ -77,15 +78,15 @@ pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE 
 pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
 pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, \
-     refuses, software, version, first_seen, last_alive, last_checked, due, doublings, alive_count) \
+     refuses, software, version, open_registrations, first_seen, last_alive, last_checked, due, doublings, alive_count) \
      VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :hidden, :refuses, :software, \
-     :version, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
+     :version, :open_registrations, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
 
 /// Never writes `name` and `first_seen`: no verdict changes who a host is (invariant I3).
 pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
      gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, hidden = :hidden, refuses = :refuses, \
-     software = :software, version = :version, last_alive = :last_alive, last_checked = :last_checked, due = :due, doublings = :doublings, \
-     alive_count = :alive_count WHERE id = :id";
+     software = :software, version = :version, open_registrations = :open_registrations, last_alive = :last_alive, \
+     last_checked = :last_checked, due = :due, doublings = :doublings, alive_count = :alive_count WHERE id = :id";
 
 /// What a verdict leaves of a host that is as it was, and lives. Of the indexes it touches those of due times and of the list alone.
 pub(crate) const STILL_ALIVE: &str = "UPDATE hosts SET last_alive = :last_alive, alive_count = :alive_count, last_checked = :last_checked, due = :due, \
@@ -121,6 +122,7 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), Sto
         ":refuses": record.refuses,
         ":software": record.software,
         ":version": record.version,
+        ":open_registrations": record.open_registrations,
         ":first_seen": record.first_seen.0,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
@@ -148,6 +150,7 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
         ":refuses": record.refuses,
         ":software": record.software,
         ":version": record.version,
+        ":open_registrations": record.open_registrations,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
         ":due": record.due.map(|at| at.0),
@@ -268,6 +271,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
         refuses: row.get(const { at("refuses") })?,
         software: row.get(const { at("software") })?,
         version: row.get(const { at("version") })?,
+        open_registrations: row.get(const { at("open_registrations") })?,
         first_seen: Timestamp(row.get(const { at("first_seen") })?),
         last_alive: row
             .get::<_, Option<i64>>(const { at("last_alive") })?

@@ -9,11 +9,19 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
         software: "mastodon".to_owned(),
         version: None,
         private: Private::Yes,
+        open_registrations: None,
     };
     let newer = Verdict::Alive {
         software: "mastodon".to_owned(),
         version: Some("4.5".to_owned()),
         private: Private::No,
+        open_registrations: None,
+    };
+    let registering = |open_registrations| Verdict::Alive {
+        software: "mastodon".to_owned(),
+        version: Some("4.5".to_owned()),
+        private: Private::No,
+        open_registrations,
     };
     let refused = Verdict::Refused {
         status: 403,
@@ -21,7 +29,9 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
     };
     let moved = Verdict::Moved { to: host("b") };
     let mut verdicts = Vec::new();
-    for verdict in [alive(), hidden, newer, refused, moved] {
+    let registrations = [Some(false), Some(true), None].map(registering);
+    let others = [alive(), hidden, newer, refused, moved];
+    for verdict in registrations.into_iter().chain(others) {
         verdicts.extend([verdict.clone(), verdict]);
     }
     // Dead after eight days, and then asked ever more seldom.
