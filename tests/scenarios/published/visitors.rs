@@ -167,8 +167,25 @@ async fn pages_of_other_origins_read_files_and_nothing_that_the_intake_answers()
     }
     let folder = tempfile::tempdir()?;
     let web = served(folder.path()).await?;
-    let invites = "access-control-allow-origin: *";
-    assert!(head_of(&web, "GET /data/index.json")?.contains(invites));
+    let head = head_of(&web, "GET /data/index.json")?;
+    for kept in [
+        "access-control-allow-origin: *",
+        "access-control-expose-headers: etag, content-range, accept-ranges",
+        "cache-control: public, max-age=300",
+    ] {
+        assert!(head.contains(kept), "{head}");
+    }
+    assert!(!head.contains("access-control-allow-methods"), "{head}");
+    let head = head_of(&web, "OPTIONS /data/index.json")?;
+    for kept in [
+        "http/1.1 204 ",
+        "access-control-allow-origin: *",
+        "access-control-allow-methods: get, head",
+        "access-control-allow-headers: if-none-match, if-modified-since, if-range, range",
+        "access-control-max-age: 86400",
+    ] {
+        assert!(head.contains(kept), "{head}");
+    }
     for request in [
         "GET /submit/alice.example",
         "POST /submit",
@@ -182,6 +199,46 @@ async fn pages_of_other_origins_read_files_and_nothing_that_the_intake_answers()
         for kept in ["x-content-type-options: nosniff", "x-frame-options: deny"] {
             assert!(head.contains(kept), "{request}: {head}");
         }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn pages_are_found_without_their_ending_and_errors_are_not_kept() -> anyhow::Result<()> {
+    if !is_there() {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let web = served(folder.path()).await?;
+    for name in ["data.html", "why.html", "software.html", "owners.html"] {
+        std::fs::write(folder.path().join("public").join(name), "x")?;
+    }
+    std::fs::create_dir(folder.path().join("public/software"))?;
+    std::fs::write(folder.path().join("public/software/lemmy.html"), "x")?;
+    for path in [
+        "/data",
+        "/data/",
+        "/why",
+        "/why/",
+        "/software",
+        "/software/",
+        "/software/lemmy",
+        "/owners",
+    ] {
+        let head = head_of(&web, &format!("GET {path}"))?;
+        assert!(head.starts_with("http/1.1 200 "), "{path}: {head}");
+        assert!(head.contains("content-type: text/html"), "{path}: {head}");
+    }
+    for (request, status, caching) in [
+        ("GET /nowhere", 404, "public, max-age=60"),
+        ("GET /data/nowhere/", 404, "public, max-age=60"),
+        ("PUT /data.html", 405, "no-store"),
+        ("GET /health", 200, "no-store"),
+    ] {
+        let head = head_of(&web, request)?;
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{head}");
+        let kept = format!("cache-control: {caching}\r\n");
+        assert_eq!(head.matches(&kept).count(), 1, "{request}: {head}");
     }
     Ok(())
 }
