@@ -1,7 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use super::*;
@@ -162,6 +162,31 @@ fn steps_are_taken_in_the_order_of_their_tags_and_a_failed_one_leaves_nothing_be
     ];
     assert_eq!(taken, expect);
     assert_eq!(names(folder.path()), ["a", "b", "c"]);
+}
+
+/// An `ETag` is made of a file's time and size.
+#[test]
+fn a_place_with_the_same_bytes_keeps_its_file_and_any_other_is_replaced() {
+    const LONG: usize = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let put = |bytes: &[u8]| {
+        let mut waiting = Waiting::new(SystemDisk, ".new");
+        let mut file = waiting.create(&place, ()).unwrap();
+        file.write_all(bytes).unwrap();
+        waiting.put_next().unwrap().result.unwrap();
+        assert_eq!(names(folder.path()), ["a"]);
+        assert_eq!(fs::read(&place).unwrap(), bytes);
+        File::open(&place).unwrap()
+    };
+    // The number of a file that nobody has open may be given to the next one.
+    let number = |file: &File| file.metadata().unwrap().ino();
+    let first = put(&[7; LONG]);
+    assert_eq!(number(&put(&[7; LONG])), number(&first));
+    let mut other = [7; LONG];
+    other[LONG - 1] = 8;
+    assert_ne!(number(&put(&other)), number(&first));
+    assert_ne!(number(&put(b"")), number(&first));
 }
 
 #[test]

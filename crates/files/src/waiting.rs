@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Mode};
+
+/// Bytes that are compared at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Files that wait beside their places, each with a tag of the caller's. Dropped, it removes those
 /// that still wait.
@@ -143,11 +146,12 @@ impl<D: Disk, T> Waiting<D, T> {
         self.steps.front().map(|step| &step.tag)
     }
 
-    /// Takes the next step; `None` when none is left.
+    /// Takes the next step; `None` when none is left. A file whose place has the same bytes already
+    /// is dropped, and the one there stays.
     pub fn put_next(&mut self) -> Option<Put<T>> {
         let step = self.steps.pop_front()?;
         let (doing, result) = match &step.beside {
-            Some(beside) => ("renaming", self.disk.rename(beside, &step.place)),
+            Some(beside) => ("renaming", self.put(beside, &step.place)),
             None => ("removing", self.disk.remove_all(&step.place)),
         };
         let result = match (&step.beside, result) {
@@ -163,6 +167,38 @@ impl<D: Disk, T> Waiting<D, T> {
             doing,
             result,
         })
+    }
+
+    /// A place that has the same bytes already keeps its file. A web server's `ETag` is made of a
+    /// file's time and size, so readers then know that nothing changed.
+    fn put(&self, beside: &Path, place: &Path) -> io::Result<()> {
+        // What can't be compared or removed is replaced.
+        let is_same = self.is_same(beside, place).unwrap_or(false);
+        if is_same && self.disk.remove_all(beside).is_ok() {
+            return Ok(());
+        }
+        self.disk.rename(beside, place)
+    }
+
+    fn is_same(&self, one: &Path, other: &Path) -> io::Result<bool> {
+        let (mut other, other_bytes) = self.disk.open(other)?;
+        let (mut one, mut left) = self.disk.open(one)?;
+        if left != other_bytes {
+            return Ok(false);
+        }
+        let (mut chunk, mut other_chunk) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+        while left > 0 {
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+            chunk.truncate(length);
+            other_chunk.truncate(length);
+            one.read_exact(&mut chunk)?;
+            other.read_exact(&mut other_chunk)?;
+            if chunk != other_chunk {
+                return Ok(false);
+            }
+            left = left.saturating_sub(u64::try_from(length).unwrap_or(left));
+        }
+        Ok(true)
     }
 }
 

@@ -180,7 +180,8 @@ impl Disk for ModelDisk {
     fn open(&self, path: &Path) -> io::Result<(ModelReader, u64)> {
         self.call()?;
         let model = self.model();
-        let content = model.names[path];
+        let missing = io::ErrorKind::NotFound;
+        let content = *model.names.get(path).ok_or(missing)?;
         let bytes = u64::try_from(model.contents[content].live.len()).unwrap();
         let disk = self.clone();
         Ok((
