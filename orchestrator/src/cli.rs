@@ -108,6 +108,13 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Compare the published list with another: hosts in both, only in ours, only in theirs and why
+    Compare {
+        /// The other list, one name a line or a JSON array; `-` for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Leave a host alone from now on, because its owner asks; or take that back
     OptOut {
         /// The host
@@ -322,6 +329,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
             output,
         } => show::status(config, output.json).await,
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
+        Command::Compare { file, output } => show::compare(config, &file, output.json),
         Command::OptOut {
             host,
             by,

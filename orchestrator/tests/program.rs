@@ -159,6 +159,34 @@ fn a_backup_is_made_and_put_back() {
 }
 
 #[test]
+fn a_list_of_others_is_compared_with_the_published_one() {
+    let data = Data::new();
+    let public = data.0.path().join("public");
+    std::fs::create_dir(&public).unwrap();
+    let of = |arguments: &[&str], stdin: &[u8]| {
+        data.run(
+            &[arguments, &["--public-dir", text(&public)]].concat(),
+            stdin,
+        )
+    };
+    data.check(&["add", "a.lab.test"], 0, "1 taken");
+    let none = of(&["compare", "-"], b"a.lab.test");
+    assert!(said(&none).contains("no list is published in"), "{none:?}");
+    let dumped = of(&["dump"], b"");
+    assert!(dumped.status.success(), "{dumped:?}");
+    let compared = of(&["compare", "-"], b"# theirs\na.lab.test\nb.lab.test\n");
+    let said = said(&compared);
+    assert!(
+        said.starts_with("0 in both lists, 0 only in ours, 2 only in theirs"),
+        "{said}"
+    );
+    assert!(said.contains("only theirs: a.lab.test: "), "{said}");
+    let json = of(&["compare", "-", "--json"], b"[\"b.lab.test\"]");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["only_theirs"][0]["state"], "unknown");
+}
+
+#[test]
 fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     let data = Data::new();
     data.check(&["add", "a.lab.test"], 0, "1 taken");

@@ -42,14 +42,18 @@ pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyh
 }
 
 pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {
-    let text = read_list(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let names = parse_list(&text).with_context(|| {
-        format!(
-            "{} is neither one name a line nor a JSON array of names",
-            file.display()
-        )
-    })?;
-    bring_in(config, names, json).await
+    bring_in(config, names_in(file)?, json).await
+}
+
+/// The names in a file, `-` for standard input: one a line, or a JSON array.
+pub(super) fn names_in(file: &Path) -> anyhow::Result<Vec<String>> {
+    let shown = match file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => file.display().to_string(),
+    };
+    let text = read_list(file).with_context(|| format!("cannot read {shown}"))?;
+    parse_list(&text)
+        .with_context(|| format!("{shown} is neither one name a line nor a JSON array of names"))
 }
 
 async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {

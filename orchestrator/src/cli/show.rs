@@ -1,5 +1,6 @@
 //! Commands that only read: they never need the daemon.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,9 +9,11 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
 
+use super::ask::names_in;
 use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
+use crate::inspect::compare;
 use crate::inspect::explain::{bare_reason, look_up};
 use crate::inspect::status;
 use crate::names::gate::why_it_waits;
@@ -93,6 +96,29 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
             say(&explanation.text())?;
         }
     }
+    Ok(OK)
+}
+
+pub(super) fn compare(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {
+    let theirs = names_in(file)?;
+    let rows = dump::standing_rows(&config.public_dir)?
+        .with_context(|| format!("no list is published in {}", config.public_dir.display()))?;
+    let reader = store::open_read_only(&config.database())?;
+    let now = SystemClock.now();
+    let deny = config.admission.deny_list()?;
+    let comparison = compare::compare(
+        rows.map(|row| Ok::<_, anyhow::Error>(row?.host)),
+        &theirs,
+        |host| {
+            let explanation = look_up(&reader, host, &deny, now, config.calendar)?;
+            Ok((explanation.state, explanation.why))
+        },
+    )?;
+    say(&if json {
+        serde_json::to_string(&comparison)?
+    } else {
+        comparison.text()
+    })?;
     Ok(OK)
 }
 

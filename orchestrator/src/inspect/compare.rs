@@ -1,0 +1,128 @@
+//! Our published list next to somebody else's.
+
+use std::collections::BTreeSet;
+
+use protocol::limits::TEXT_BYTES_MAX;
+use protocol::{Host, escaped};
+use serde::Serialize;
+
+/// Names that are in both lists or in one of them.
+#[derive(Debug, Default, Serialize)]
+pub struct Comparison {
+    /// Hosts in both lists.
+    pub both: u64,
+    /// Hosts in our published list only.
+    pub only_ours: Vec<String>,
+    /// Hosts in the other list only, and why they are not in ours.
+    pub only_theirs: Vec<Missing>,
+    /// Entries of the other list that are no host names, escaped.
+    pub invalid: Vec<String>,
+}
+
+/// A host that our list lacks.
+#[derive(Debug, Serialize)]
+pub struct Missing {
+    /// The host.
+    pub host: Host,
+    /// Its state, as `fedicensus explain` has it.
+    pub state: String,
+    /// Why it is not listed, as `fedicensus explain` has it.
+    pub why: String,
+}
+
+/// Compares `ours` with the names of another list. `explain` returns the state of a missing host and
+/// why it is not listed.
+///
+/// # Errors
+/// The first of `ours` or `explain`.
+pub fn compare<E>(
+    ours: impl Iterator<Item = Result<String, E>>,
+    theirs: &[String],
+    explain: impl Fn(&Host) -> Result<(String, String), E>,
+) -> Result<Comparison, E> {
+    let mut comparison = Comparison::default();
+    let mut left = BTreeSet::new();
+    for name in theirs {
+        match Host::parse(name) {
+            Ok(host) => {
+                left.insert(host);
+            }
+            Err(_) => comparison
+                .invalid
+                .push(escaped(name.as_bytes(), TEXT_BYTES_MAX)),
+        }
+    }
+    for name in ours {
+        let name = name?;
+        let is_theirs = Host::parse(&name).is_ok_and(|host| left.remove(&host));
+        if is_theirs {
+            comparison.both = comparison.both.saturating_add(1);
+        } else {
+            comparison.only_ours.push(name);
+        }
+    }
+    for host in left {
+        let (state, why) = explain(&host)?;
+        comparison.only_theirs.push(Missing { host, state, why });
+    }
+    Ok(comparison)
+}
+
+impl Comparison {
+    /// For people: counts first, then the names.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{} in both lists, {} only in ours, {} only in theirs, {} not a host name",
+            self.both,
+            self.only_ours.len(),
+            self.only_theirs.len(),
+            self.invalid.len(),
+        )];
+        let missing = self.only_theirs.iter();
+        lines.extend(
+            missing.map(|missing| format!("only theirs: {}: {}", missing.host, missing.why)),
+        );
+        lines.extend(
+            self.only_ours
+                .iter()
+                .map(|host| format!("only ours: {host}")),
+        );
+        lines.extend(
+            self.invalid
+                .iter()
+                .map(|name| format!("not a host name: {name}")),
+        );
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn each_name_is_in_both_lists_or_in_one_of_them() {
+        let ours = ["a.example", "b.example", "xn--bcher-kva.example"];
+        let theirs = [
+            "B.example.",
+            "bücher.example",
+            "c.example",
+            "c.example",
+            "no host",
+        ];
+        let comparison = compare(
+            ours.into_iter()
+                .map(|name| Ok::<_, Infallible>(name.to_owned())),
+            &theirs.map(str::to_owned),
+            |host| Ok(("unknown".to_owned(), format!("we do not know {host}"))),
+        )
+        .unwrap();
+        let expect = "2 in both lists, 1 only in ours, 1 only in theirs, 1 not a host name\n\
+            only theirs: c.example: we do not know c.example\n\
+            only ours: a.example\n\
+            not a host name: no host";
+        assert_eq!(comparison.text(), expect);
+    }
+}
