@@ -26,15 +26,15 @@ use thiserror::Error;
 use crate::lists::file::SourcesError;
 use crate::lists::{self, Source};
 use crate::names::policy::{self, ListError, SuffixPlace};
-use crate::publish::Publisher;
 use crate::publish::pages::About;
+use crate::publish::{Imprint, Publisher};
 use scheduler::slots::concurrency::Bounds;
 
 use sockets::Sockets;
 use table::LAB_PREFIX;
 use value::{
-    address_or_none, boolean, contact, hosts, label, list, non_empty, one_of, path, path_or_none,
-    resolvers, selinux_level, small, whole_path_or_none,
+    address_or_none, boolean, contact, hosts, label, licence, list, name, name_or_none, non_empty,
+    one_of, path, path_or_none, resolvers, selinux_level, small, whole_path_or_none,
 };
 
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
@@ -122,8 +122,6 @@ pub enum ConfigError {
 /// Everything that the roles need to know, checked.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Who runs this census.
-    pub contact: String,
     /// Hosts to begin with.
     pub seeds: Vec<Host>,
     /// Hosts known to live.
@@ -138,8 +136,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Directory of the published files.
     pub public_dir: PathBuf,
-    /// Where visitors read them, without a slash at its end.
-    pub public_address: Option<String>,
+    /// What the published files say of the census itself.
+    pub imprint: Imprint,
     /// The gateway's control socket.
     pub gateway_socket: PathBuf,
     /// The launcher's socket.
@@ -276,7 +274,6 @@ impl Config {
         let checks = derived::checks(values)?;
         let opens_max = derived::opens_max(values)?;
         Ok(Self {
-            contact: values.parse("contact", contact)?,
             seeds: values.parse("seeds", hosts)?,
             canaries: values.parse("canaries", hosts)?,
             checks,
@@ -285,7 +282,7 @@ impl Config {
                 .parse("lab.starts_per_second", |text| small(text, 1, 1000))?,
             data_dir,
             public_dir: values.parse("public_dir", path)?,
-            public_address: values.parse("public_address", address_or_none)?,
+            imprint: imprint(values)?,
             gateway_socket: sockets.gateway(),
             launcher_socket: sockets.launcher(),
             calendar: Calendar {
@@ -341,7 +338,7 @@ impl Config {
     /// [`ConfigError::NoContact`].
     pub fn require_contact(&self) -> Result<(), ConfigError> {
         match self.reserved {
-            Reserved::Refuse if self.contact.is_empty() => Err(ConfigError::NoContact),
+            Reserved::Refuse if self.imprint.contact.is_empty() => Err(ConfigError::NoContact),
             Reserved::Refuse | Reserved::AllowInLab => Ok(()),
         }
     }
@@ -356,16 +353,14 @@ impl Config {
         Publisher {
             public_dir: self.public_dir.clone(),
             data_dir: self.data_dir.clone(),
-            contact: self.contact.clone(),
-            address: self.public_address.clone(),
+            imprint: self.imprint.clone(),
         }
     }
 
-    /// What the pages say of whoever runs the census.
+    /// What the pages say of the census.
     pub fn about(&self) -> About {
         About {
-            contact: self.contact.clone(),
-            address: self.public_address.clone(),
+            imprint: self.imprint.clone(),
             intake: match self.intake_socket {
                 Some(_) => Intake::Open,
                 None => Intake::Closed,
@@ -377,6 +372,16 @@ impl Config {
     pub fn control_socket(&self) -> PathBuf {
         self.data_dir.join("control.sock")
     }
+}
+
+fn imprint(values: &Values) -> Result<Imprint, ConfigError> {
+    Ok(Imprint {
+        title: values.parse("site_title", name)?,
+        operator: values.parse("operator_name", name_or_none)?,
+        contact: values.parse("contact", contact)?,
+        address: values.parse("public_address", address_or_none)?,
+        licence: values.parse("data_licence", licence)?,
+    })
 }
 
 fn admission_files(

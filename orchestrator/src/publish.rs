@@ -59,10 +59,24 @@ pub struct Publisher {
     pub public_dir: PathBuf,
     /// The private one, in which the signing key lies.
     pub data_dir: PathBuf,
-    /// Who runs the census: an address that tells it from all others. The feeds' ids are made from it.
+    /// What the files say of the census.
+    pub imprint: Imprint,
+}
+
+/// What the published files say of the census itself.
+#[derive(Debug, Clone)]
+pub struct Imprint {
+    /// Its name, one line.
+    pub title: String,
+    /// Who runs it, one line.
+    pub operator: Option<String>,
+    /// A URL or a mail address. It tells this census from all others: the feed's ids are made from
+    /// it.
     pub contact: String,
-    /// Where the site is read, without a slash at its end, if that is known: feeds lead there.
+    /// Where the site is read, without a slash at its end.
     pub address: Option<String>,
+    /// Licence of the data, an SPDX expression.
+    pub licence: String,
 }
 
 /// What a dump goes by.
@@ -143,9 +157,10 @@ impl Dump<'_> {
         let Publisher {
             public_dir,
             data_dir,
-            ..
+            imprint,
         } = self.publisher;
         let (about, witness) = (self.about(), self.witness());
+        draft.licensed_as(&imprint.licence);
         let changes = changes::stage(&mut draft, public_dir, &about, &witness)?;
         draft.cancel_on(witness.cancel);
         let mut sealed = draft.seal()?;
@@ -162,10 +177,7 @@ impl Dump<'_> {
     }
 
     fn about(&self) -> About {
-        let Publisher {
-            contact, address, ..
-        } = self.publisher;
-        changes::about(contact, address.as_deref())
+        changes::about(&self.publisher.imprint)
     }
 
     fn witness(&self) -> changes::Witness<'_> {

@@ -70,7 +70,7 @@ impl Services {
             random: Arc::new(random),
             calendar: config.calendar,
             slots,
-            contact: config.contact.as_str().into(),
+            contact: config.imprint.contact.as_str().into(),
             peers_every: PEERS_EVERY,
             meters: Arc::default(),
         }

@@ -19,7 +19,7 @@ use census::transition::transition;
 use clap::Parser;
 use orchestrator::publish::pages::About;
 use orchestrator::publish::round::Round;
-use orchestrator::publish::{Occasion, Publisher, signature};
+use orchestrator::publish::{Imprint, Occasion, Publisher, signature};
 use orchestrator::services::clock::Random;
 use protocol::{Host, Private};
 use rand::rngs::StdRng;
@@ -126,16 +126,21 @@ async fn main() -> Result<()> {
 /// Publishes once and says what that took; `room` is the most that the folder held.
 async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<String> {
     let (reader, writer) = (store.reader()?, store.writer());
-    let about = About {
+    let imprint = Imprint {
+        title: "Fedicensus".to_owned(),
+        operator: None,
         contact: "bench".to_owned(),
         address: None,
+        licence: "CC0-1.0".to_owned(),
+    };
+    let about = About {
+        imprint: imprint.clone(),
         intake: Intake::Closed,
     };
     let publisher = Publisher {
         public_dir: public.to_owned(),
         data_dir: public.parent().context("a folder above")?.to_owned(),
-        contact: "bench".to_owned(),
-        address: None,
+        imprint,
     };
     signature::keys(&publisher.data_dir)?;
     let (start, busy) = (Instant::now(), processor_time()?);

@@ -1,13 +1,14 @@
 //! The newest changes as a feed for people's readers: Atom (RFC 4287).
 //!
-//! In: sections, oldest first, without the names of who has left. Out: one entry a dump that changed who is in the list, with its counts and some
-//! names. Entries are plain text and hold no links: a feed must not be worth getting into. Refused: characters that XML can't hold or that could
-//! make a line read otherwise than it is; software names are whatever a server says.
+//! Takes sections, oldest first, without the names of hosts that have left. Each dump that changed
+//! the names in the list is one entry with its counts and some names. A name links to this census's
+//! answer about it, never to the host: a feed must not be worth getting into. Characters that XML
+//! can't hold or that change how a line reads are replaced; software names are whatever a server
+//! says.
 
 mod atom;
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
@@ -32,6 +33,8 @@ const WORD_CHARACTERS_MAX: usize = 60;
 pub struct About {
     /// Its title, one line.
     pub title: String,
+    /// Licence of the feed, an SPDX expression.
+    pub licence: String,
     /// What tells this census from all others and never changes: the ids of feeds and entries are made from it. Not secret.
     pub seed: String,
     /// The address of the census's pages, if it is known.
@@ -71,7 +74,19 @@ impl About {
 struct Entry {
     time: Moment,
     title: String,
-    text: String,
+    /// Hosts in the list.
+    hosts: u64,
+    /// What happened, and to which hosts.
+    groups: Vec<(&'static str, Vec<Named>)>,
+    /// Hosts that are counted and not named.
+    unnamed: u64,
+}
+
+/// A host, and what is said of it.
+#[derive(Debug)]
+struct Named {
+    host: String,
+    words: String,
 }
 
 /// The newest entries, oldest first.
@@ -85,11 +100,7 @@ impl Entries {
         if header.since.is_none() || header.counts.of_names() == 0 {
             return;
         }
-        self.0.push_back(Entry {
-            time: header.time,
-            title: counted(&header.counts),
-            text: text(section),
-        });
+        self.0.push_back(entry(section));
         if self.0.len() > ENTRIES_MAX {
             self.0.pop_front();
         }
@@ -102,14 +113,14 @@ impl Entries {
     }
 }
 
-/// `3 appeared, 1 died`; versions and states are not counted here.
+/// `3 new, 1 gone`; versions and states are not counted here.
 fn counted(counts: &Counts) -> String {
     let words = [
-        (counts.appeared, "appeared"),
-        (counts.returned, "returned"),
+        (counts.appeared, "new"),
+        (counts.returned, "back"),
         (counts.moved, "moved"),
-        (counts.died, "died"),
-        (counts.left, "left"),
+        (counts.died, "gone"),
+        (counts.left, "removed"),
     ];
     let parts: Vec<_> = words
         .iter()
@@ -119,32 +130,38 @@ fn counted(counts: &Counts) -> String {
     parts.join(", ")
 }
 
-fn text(section: &Section) -> String {
-    let mut text = format!("{} hosts in the list.", section.header.hosts);
+fn entry(section: &Section) -> Entry {
     let mut room = NAMES_MAX;
     let mut named: u64 = 0;
-    for (heading, line) in KINDS {
-        let lines: Vec<_> = section.changes.iter().filter_map(line).take(room).collect();
-        if !lines.is_empty() {
-            room = room.saturating_sub(lines.len());
-            named = named.saturating_add(u64::try_from(lines.len()).unwrap_or(u64::MAX));
-            // Writing to text can't fail.
-            write!(text, "\n{heading}: {}", lines.join(", ")).ok();
+    let mut groups = Vec::new();
+    for (heading, of_kind) in KINDS {
+        let hosts: Vec<_> = section
+            .changes
+            .iter()
+            .filter_map(of_kind)
+            .take(room)
+            .collect();
+        room = room.saturating_sub(hosts.len());
+        named = named.saturating_add(u64::try_from(hosts.len()).unwrap_or(u64::MAX));
+        if !hosts.is_empty() {
+            groups.push((heading, hosts));
         }
     }
-    let unnamed = section.header.counts.of_names().saturating_sub(named);
-    if unnamed > 0 {
-        write!(text, "\nNot named here: {unnamed}.").ok();
+    Entry {
+        time: section.header.time,
+        title: counted(&section.header.counts),
+        hosts: section.header.hosts,
+        groups,
+        unnamed: section.header.counts.of_names().saturating_sub(named),
     }
-    text
 }
 
 /// How an entry names a host, if it is of this kind.
-type OfKind = fn(&Change) -> Option<String>;
+type OfKind = fn(&Change) -> Option<Named>;
 
 /// In the order in which an entry has them.
 const KINDS: [(&str, OfKind); 4] = [
-    ("Appeared", |change| match change {
+    ("New", |change| match change {
         Change::Appeared(row) => Some(shown(row)),
         Change::Returned(_)
         | Change::Changed(_)
@@ -152,7 +169,7 @@ const KINDS: [(&str, OfKind); 4] = [
         | Change::Moved { .. }
         | Change::Left { .. } => None,
     }),
-    ("Returned", |change| match change {
+    ("Back", |change| match change {
         Change::Returned(row) => Some(shown(row)),
         Change::Appeared(_)
         | Change::Changed(_)
@@ -161,16 +178,23 @@ const KINDS: [(&str, OfKind); 4] = [
         | Change::Left { .. } => None,
     }),
     ("Moved", |change| match change {
-        Change::Moved { host, to: Some(to) } => Some(format!("{} to {}", plain(host), plain(to))),
-        Change::Moved { host, to: None } => Some(plain(host)),
+        Change::Moved { host, to } => Some(Named {
+            host: plain(host),
+            words: to
+                .as_deref()
+                .map_or_else(String::new, |to| format!(" to {}", plain(to))),
+        }),
         Change::Appeared(_)
         | Change::Returned(_)
         | Change::Changed(_)
         | Change::Died { .. }
         | Change::Left { .. } => None,
     }),
-    ("Died", |change| match change {
-        Change::Died { host } => Some(plain(host)),
+    ("Gone", |change| match change {
+        Change::Died { host } => Some(Named {
+            host: plain(host),
+            words: String::new(),
+        }),
         Change::Appeared(_)
         | Change::Returned(_)
         | Change::Changed(_)
@@ -179,8 +203,8 @@ const KINDS: [(&str, OfKind); 4] = [
     }),
 ];
 
-/// `a.example (mastodon 4.5.0)`
-fn shown(row: &Row) -> String {
+/// `a.example` and ` (mastodon 4.5.0)`
+fn shown(row: &Row) -> Named {
     let words: Vec<_> = [&row.software, &row.version]
         .into_iter()
         .flatten()
@@ -191,10 +215,12 @@ fn shown(row: &Row) -> String {
                 .collect::<String>()
         })
         .collect();
-    if words.is_empty() {
-        plain(&row.host)
-    } else {
-        format!("{} ({})", plain(&row.host), words.join(" "))
+    Named {
+        host: plain(&row.host),
+        words: match words.as_slice() {
+            [] => String::new(),
+            words => format!(" ({})", words.join(" ")),
+        },
     }
 }
 

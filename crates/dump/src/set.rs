@@ -17,5 +17,7 @@ pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
 pub use places::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
 pub use publication::{Draft, Sealed, clear_stale, write};
-pub use rows::{RowError, Rows, standing_rows, standing_rows_read};
+pub use rows::{
+    RowError, Rows, Standing, StandingFile, standing, standing_rows, standing_rows_read,
+};
 pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};

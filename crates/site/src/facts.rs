@@ -20,10 +20,16 @@ pub struct Facts {
     pub rows_read: Moment,
     /// The user agent that every checked host reads, contact included.
     pub user_agent: String,
+    /// The census's name, one line.
+    pub title: String,
+    /// Who runs it, one line.
+    pub operator: Option<String>,
     /// Where to write to: a URL or a mail address.
     pub contact: String,
     /// Where the site is read, without a slash at its end: `https://census.example`. Examples name it; without it they let the reader fill it in.
     pub address: Option<String>,
+    /// Licence of the data, an SPDX expression.
+    pub licence: String,
     /// Whether owners can submit a host and opt out over HTTP.
     pub intake: Intake,
     /// All hosts that the census knows.
@@ -32,6 +38,8 @@ pub struct Facts {
     pub salt: Salt,
     /// Daily counts, ascending by day.
     pub history: Vec<Day>,
+    /// The files of the list that the pages are made of.
+    pub standing: dump::Standing,
 }
 
 /// Whether owners can submit a host and opt out over HTTP.

@@ -57,6 +57,21 @@ pub const SETTINGS: &[Setting] = &[
         "Where visitors read the published files: `https://census.example`, without a path. Examples on the pages and the feeds name it; empty: they let the reader fill it in.",
     ),
     setting(
+        "site_title",
+        "Fedicensus",
+        "Name of this census, in the pages' header and the feed's title: one line of at most 60 characters.",
+    ),
+    setting(
+        "operator_name",
+        "",
+        "Who runs this census, for the pages' footer, next to `contact`: one line of at most 60 characters; empty: the contact only.",
+    ),
+    setting(
+        "data_licence",
+        "CC0-1.0",
+        "Licence of the published data, as an SPDX identifier or expression, named on the pages, in `index.json` and in the feed. The default lets anybody reuse the data.",
+    ),
+    setting(
         "sources",
         "",
         "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none.",
@@ -302,7 +317,7 @@ mod tests {
     use super::*;
 
     /// Another one must replace or derive one of these.
-    const SETTINGS_MAX: usize = 34;
+    const SETTINGS_MAX: usize = 37;
 
     /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
     #[test]

@@ -160,6 +160,42 @@ pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// Longest name of a census or of its operator, in characters: it shares the header with the
+/// navigation.
+const NAME_CHARACTERS_MAX: usize = 60;
+
+/// A name that pages and feeds show.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    let valid = !text.trim().is_empty()
+        && text.chars().count() <= NAME_CHARACTERS_MAX
+        && !text.chars().any(dump::text::steers);
+    if valid {
+        Ok(text.trim().to_owned())
+    } else {
+        Err(format!(
+            "must be one line of 1 to {NAME_CHARACTERS_MAX} visible characters"
+        ))
+    }
+}
+
+/// Such a name, or none.
+pub(super) fn name_or_none(text: &str) -> Result<Option<String>, String> {
+    (!text.is_empty()).then(|| name(text)).transpose()
+}
+
+/// An SPDX licence expression (SPDX 2.3, annex D): identifiers, operators and parentheses. Whether
+/// the identifiers exist is not checked: the list grows.
+pub(super) fn licence(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+() ".contains(&byte);
+    let valid =
+        (1..=100).contains(&text.len()) && text.trim() == text && text.bytes().all(is_plain);
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an SPDX identifier or expression, such as `CC0-1.0`: at most 100 letters, digits and `.-+() `".to_owned())
+    }
+}
+
 /// A header's value must stay one line of printable ASCII.
 pub(super) fn contact(text: &str) -> Result<String, String> {
     let valid = text.len() <= 200

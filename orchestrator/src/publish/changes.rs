@@ -15,10 +15,7 @@ use dump::{Cancel, Draft, RowError};
 use protocol::Host;
 use store::Reader;
 
-use super::{PublishError, moment};
-
-/// What feeds call a census whose operator gave it no other name.
-const TITLE: &str = "Fedicensus";
+use super::{Imprint, PublishError, moment};
 
 /// Who is asked what became of a host.
 pub(super) struct Witness<'a> {
@@ -29,11 +26,13 @@ pub(super) struct Witness<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-/// What the feeds say of the census of whoever is named by `contact`, which the feeds' ids are made from, and whose site is at `address`.
-pub(super) fn about(contact: &str, address: Option<&str>) -> About {
+/// What the feed says of the census.
+pub(super) fn about(imprint: &Imprint) -> About {
+    let address = imprint.address.as_deref();
     About {
-        title: TITLE.to_owned(),
-        seed: contact.to_owned(),
+        title: format!("New and gone instances · {}", imprint.title),
+        licence: imprint.licence.clone(),
+        seed: imprint.contact.clone(),
         home_url: address.map(|address| format!("{address}/")),
         folder_url: address.map(|address| format!("{address}/{}/", dump::CHANGES_FOLDER)),
     }

@@ -20,15 +20,13 @@ use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
-use super::{Occasion, moment};
+use super::{Imprint, Occasion, moment};
 
-/// What the pages say of whoever runs the census.
+/// What the pages say of the census.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// A URL or a mail address.
-    pub contact: String,
-    /// Where the site is read, without a slash at its end, if that is known.
-    pub address: Option<String>,
+    /// Its name, operator and so on.
+    pub imprint: Imprint,
     /// Whether owners can submit hosts and opt out over HTTP.
     pub intake: Intake,
 }
@@ -91,16 +89,21 @@ fn facts(
     salt: Salt,
 ) -> Result<Facts, StoreError> {
     let made = moment(now);
+    let imprint = &about.imprint;
     Ok(Facts {
         made,
         rows_read: dump::standing_rows_read(folder).unwrap_or(made),
-        user_agent: protocol::user_agent(env!("CARGO_PKG_VERSION"), &about.contact),
-        contact: about.contact.clone(),
-        address: about.address.clone(),
+        user_agent: protocol::user_agent(env!("CARGO_PKG_VERSION"), &imprint.contact),
+        title: imprint.title.clone(),
+        operator: imprint.operator.clone(),
+        contact: imprint.contact.clone(),
+        address: imprint.address.clone(),
+        licence: imprint.licence.clone(),
         intake: about.intake,
         salt,
         known: by_state(reader.counts()?.by_state),
         history: reader.days(now)?.into_iter().filter_map(day).collect(),
+        standing: dump::standing(folder),
     })
 }
 

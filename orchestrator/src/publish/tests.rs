@@ -26,6 +26,16 @@ struct Stage {
     _store: Store,
 }
 
+fn imprint(address: Option<&str>) -> Imprint {
+    Imprint {
+        title: "Fedicensus".to_owned(),
+        operator: None,
+        contact: "https://a.example/".to_owned(),
+        address: address.map(str::to_owned),
+        licence: "CC0-1.0".to_owned(),
+    }
+}
+
 impl Stage {
     async fn new(letters: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -85,8 +95,7 @@ impl Stage {
         Publisher {
             public_dir: self.public(),
             data_dir: self.folder.path().to_owned(),
-            contact: "https://a.example/".to_owned(),
-            address: Some("https://census.example".to_owned()),
+            imprint: imprint(Some("https://census.example")),
         }
     }
 

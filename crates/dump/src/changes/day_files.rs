@@ -142,11 +142,7 @@ pub(super) struct End {
 
 /// Looks for the section that led to the former rows, from the newest day back. Without former
 /// rows, none did.
-pub(super) fn end(
-    folder: &Path,
-    days: &BTreeSet<String>,
-    former_rows: Option<&RowDigests>,
-) -> End {
+pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: Option<&RowDigests>) -> End {
     let mut end = End::default();
     for day in days.iter().rev() {
         let sections = match read(folder, day) {

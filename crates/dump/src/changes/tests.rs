@@ -36,6 +36,7 @@ fn at(seconds: i64) -> Moment {
 fn about() -> About {
     About {
         title: "What changed".to_owned(),
+        licence: "CC0-1.0".to_owned(),
         seed: "census.example".to_owned(),
         home_url: None,
         folder_url: None,

@@ -1,8 +1,7 @@
-//! Atom (RFC 4287).
-//!
-//! In: entries, newest first. Out: one document. Refused: nothing; text was made plain before, and is escaped here.
+//! The Atom document (RFC 4287) of entries, newest first. All text was made plain before, and is
+//! escaped here.
 
-use super::{ATOM_FILE, About, Entry, plain};
+use super::{ATOM_FILE, About, Entry, Named, plain};
 use crate::instance::Moment;
 
 /// Who made the feed: RFC 4287 §4.1.1 wants an author.
@@ -19,6 +18,7 @@ pub(super) fn render<'a>(
     document.element("id", &about.id("feed"));
     document.element("title", &plain(&about.title));
     document.element("updated", &updated.to_string());
+    document.element("rights", &plain(&about.licence));
     document.link(
         "self",
         &format!(
@@ -37,15 +37,45 @@ pub(super) fn render<'a>(
         document.element("id", &about.id(&entry.time.to_string()));
         document.element("title", &entry.title);
         document.element("updated", &entry.time.to_string());
-        document.raw("<content type=\"text\">");
-        document.text(&entry.text);
+        if let Some(home) = &about.home_url {
+            document.link("alternate", home);
+        }
+        // HTML within XML: escaped once more.
+        document.raw("<content type=\"html\">");
+        document.text(&html(entry, about.home_url.as_deref()));
         document.raw("</content>\n</entry>\n");
     }
     document.raw("</feed>\n");
     document.0
 }
 
-/// XML while it grows.
+/// An entry as HTML. Names link to their answers below `home`, if that is known.
+fn html(entry: &Entry, home: Option<&str>) -> String {
+    let mut html = Document(String::new());
+    html.raw("<p>");
+    html.text(&format!("{} instances in the list.", entry.hosts));
+    html.raw("</p>");
+    for (heading, hosts) in &entry.groups {
+        html.raw("<p>");
+        html.text(heading);
+        html.raw(": ");
+        for (number, named) in hosts.iter().enumerate() {
+            if number > 0 {
+                html.raw(", ");
+            }
+            html.named(named, home);
+        }
+        html.raw("</p>");
+    }
+    if entry.unnamed > 0 {
+        html.raw("<p>");
+        html.text(&format!("Not named: {}.", entry.unnamed));
+        html.raw("</p>");
+    }
+    html.0
+}
+
+/// XML or HTML while it grows.
 struct Document(String);
 
 impl Document {
@@ -65,6 +95,19 @@ impl Document {
                 _ => self.0.push(character),
             }
         }
+    }
+
+    fn named(&mut self, named: &Named, home: Option<&str>) {
+        if let Some(home) = home {
+            self.raw("<a href=\"");
+            self.text(&format!("{}why.html#{}", plain(home), named.host));
+            self.raw("\">");
+        }
+        self.text(&named.host);
+        if home.is_some() {
+            self.raw("</a>");
+        }
+        self.text(&named.words);
     }
 
     fn element(&mut self, name: &str, text: &str) {

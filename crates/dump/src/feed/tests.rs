@@ -7,8 +7,9 @@ use crate::instance::ListedState;
 fn about() -> About {
     About {
         title: "Changes <of> a & b".to_owned(),
+        licence: "CC0-1.0".to_owned(),
         seed: "census.example".to_owned(),
-        home_url: Some("https://census.example/?a=1&b=2".to_owned()),
+        home_url: Some("https://census.example/a&b/".to_owned()),
         folder_url: Some("https://census.example/data/changes/".to_owned()),
     }
 }
@@ -75,8 +76,13 @@ fn story() -> Section {
     )
 }
 
-const TITLE: &str = "1 appeared, 1 returned, 1 moved, 1 died, 1 left";
-const TEXT: &str = "12 hosts in the list.\nAppeared: a.example (mastodon 4.5.0)\nReturned: b.example (misskey 1)\nMoved: d.example to a.example\nDied: c.example\nNot named here: 1.";
+const TITLE: &str = "1 new, 1 back, 1 moved, 1 gone, 1 removed";
+const HTML: &str = "<p>12 instances in the list.</p>\
+    <p>New: <a href=\"https://census.example/a&amp;b/why.html#a.example\">a.example</a> (mastodon 4.5.0)</p>\
+    <p>Back: <a href=\"https://census.example/a&amp;b/why.html#b.example\">b.example</a> (misskey 1)</p>\
+    <p>Moved: <a href=\"https://census.example/a&amp;b/why.html#d.example\">d.example</a> to a.example</p>\
+    <p>Gone: <a href=\"https://census.example/a&amp;b/why.html#c.example\">c.example</a></p>\
+    <p>Not named: 1.</p>";
 
 #[test]
 fn a_parser_that_is_not_ours_reads_the_same() {
@@ -91,13 +97,13 @@ fn a_parser_that_is_not_ours_reads_the_same() {
         .as_ref()
         .and_then(|content| content.body.clone())
         .unwrap();
-    assert_eq!(text, TEXT);
+    assert_eq!(text, HTML);
     let moment = entry.updated.or(entry.published).unwrap();
     assert_eq!(moment.timestamp(), 1_795_305_600);
     assert!(entry.id.starts_with("urn:uuid:"), "{}", entry.id);
     let links: Vec<_> = feed.links.iter().map(|link| link.href.clone()).collect();
     assert!(
-        links.contains(&"https://census.example/?a=1&b=2".to_owned()),
+        links.contains(&"https://census.example/a&b/".to_owned()),
         "{links:?}"
     );
 }
@@ -143,11 +149,13 @@ fn whatever_a_server_calls_its_software_stays_text_on_one_line() {
         .as_ref()
         .and_then(|content| content.body.clone())
         .unwrap();
-    assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(text.contains("</content><script>alert(1)</script>]]>&lt;\"'"));
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let escaped = "&lt;/content&gt;&lt;script&gt;alert(1)&lt;/script&gt;]]&gt;&amp;lt;&quot;&#39;";
+    assert!(text.contains(escaped), "{text}");
     assert!(text.contains('\u{1f600}'));
     assert!(!text.contains(['\u{202e}', '\u{1b}', '\u{2028}']));
-    assert!(text.ends_with(&format!(" {})", "v".repeat(WORD_CHARACTERS_MAX))));
+    let version = format!(" {})</p>", "v".repeat(WORD_CHARACTERS_MAX));
+    assert!(text.ends_with(&version), "{text}");
 }
 
 /// As on the pages, by the same rule.
@@ -187,8 +195,8 @@ fn a_feed_has_so_many_entries_with_so_many_names_and_no_more() {
     assert_eq!(moments.first(), Some(&45));
     assert!(moments.is_sorted_by(|newer, older| newer > older));
     let text = feed.entries[0].content.clone().unwrap().body.unwrap();
-    assert_eq!(text.matches(".example").count(), NAMES_MAX);
-    assert!(text.ends_with("\nNot named here: 7."), "{text}");
+    assert_eq!(text.matches(".example</a>").count(), NAMES_MAX);
+    assert!(text.ends_with("<p>Not named: 7.</p>"), "{text}");
 }
 
 #[test]

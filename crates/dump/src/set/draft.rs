@@ -73,6 +73,7 @@ pub(crate) struct Draft<D: TableDisk> {
     swap: Swap<D>,
     made: Moment,
     rows_read: Moment,
+    licence: Option<String>,
     instances: u64,
     plain: Vec<Plain>,
     /// Entries of the index for files that another swap publishes.
@@ -92,6 +93,7 @@ impl<D: TableDisk> Draft<D> {
             swap: Swap::new(disk, folder),
             made,
             rows_read: made,
+            licence: None,
             instances: 0,
             plain: Vec::new(),
             told: Vec::new(),
@@ -117,6 +119,10 @@ impl<D: TableDisk> Draft<D> {
 
     pub(crate) fn rows_were_read(&mut self, at: Moment) {
         self.rows_read = at;
+    }
+
+    pub(crate) fn licensed_as(&mut self, licence: &str) {
+        self.licence = Some(licence.to_owned());
     }
 
     pub(crate) fn cancel_on(&mut self, cancel: &Cancel) {
@@ -242,6 +248,7 @@ impl<D: TableDisk> Draft<D> {
             schema_version: SCHEMA_VERSION,
             made: self.made,
             rows_read: self.rows_read,
+            licence: self.licence,
             instances: self.instances,
             files,
         };

@@ -28,6 +28,9 @@ pub(crate) struct Index {
     pub(crate) made: Moment,
     /// When its rows were read from the database: earlier, where names were only taken off a set that stood.
     pub(crate) rows_read: Moment,
+    /// Licence of all files, an SPDX expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) licence: Option<String>,
     /// Listed instances, the same number in every file.
     pub(crate) instances: u64,
     /// Sorted by name.

@@ -80,6 +80,11 @@ impl Draft {
         self.0.rows_were_read(at);
     }
 
+    /// Has the index name the licence of the data, an SPDX expression.
+    pub fn licensed_as(&mut self, licence: &str) {
+        self.0.licensed_as(licence);
+    }
+
     /// Its rows, read back from the disk.
     ///
     /// # Errors

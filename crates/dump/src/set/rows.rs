@@ -167,6 +167,39 @@ pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
     standing_index(folder).map(|index| index.rows_read)
 }
 
+/// What the set that stands says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Listed instances; `None` if there is no set, or its index can't be read.
+    pub instances: Option<u64>,
+    /// Its files, sorted by name.
+    pub files: Vec<StandingFile>,
+}
+
+/// A file of the set that stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingFile {
+    /// Its path, from the folder of the index.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The set that stands in the public folder, by its index.
+pub fn standing(folder: &Path) -> Standing {
+    let Some(index) = standing_index(folder) else {
+        return Standing::default();
+    };
+    let files = index.files.into_iter().map(|file| StandingFile {
+        name: file.name,
+        bytes: file.bytes,
+    });
+    Standing {
+        instances: Some(index.instances),
+        files: files.collect(),
+    }
+}
+
 /// The index that stands, if it can be read.
 fn standing_index(folder: &Path) -> Option<Index> {
     let file = File::open(folder.join(DATA_FOLDER).join(INDEX_FILE)).ok()?;

@@ -32,14 +32,16 @@ fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
     proptest::collection::btree_map("[a-z0-9.-]{1,30}", row, 0..40).prop_map(|rows| {
         let rows = rows.into_iter();
         rows.map(
-            |(host, (software, version, state, first_seen, last_alive, open_registrations))| Instance {
-                host,
-                software,
-                version,
-                state,
-                first_seen: Moment::from_milliseconds(first_seen),
-                last_alive: Moment::from_milliseconds(last_alive),
-                open_registrations,
+            |(host, (software, version, state, first_seen, last_alive, open_registrations))| {
+                Instance {
+                    host,
+                    software,
+                    version,
+                    state,
+                    first_seen: Moment::from_milliseconds(first_seen),
+                    last_alive: Moment::from_milliseconds(last_alive),
+                    open_registrations,
+                }
             },
         )
         .collect()

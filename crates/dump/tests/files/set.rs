@@ -100,6 +100,18 @@ fn equal_rows_give_equal_bytes_whenever_they_are_written() {
 }
 
 #[test]
+fn the_set_that_stands_tells_its_instances_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(dump::standing(folder.path()), dump::Standing::default());
+    publish(folder.path(), &rows(&ROWS));
+    let standing = dump::standing(folder.path());
+    assert_eq!(standing.instances, Some(ROWS.len() as u64));
+    let nodes = standing.files.iter().find(|file| file.name == "nodes.json");
+    let bytes = std::fs::metadata(folder.path().join("data/nodes.json")).unwrap();
+    assert_eq!(nodes.unwrap().bytes, bytes.len());
+}
+
+#[test]
 fn everybody_may_read_the_files_and_only_the_owner_may_write() {
     let folder = tempfile::tempdir().unwrap();
     publish(folder.path(), &rows(&ROWS));

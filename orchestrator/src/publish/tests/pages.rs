@@ -24,8 +24,7 @@ impl Stage {
     pub(super) fn make(&self, deny: &str, force: Force, extent: Extent) -> Done {
         let deny = DomainList::parse(deny.as_bytes(), Path::new("deny")).unwrap();
         let about = About {
-            contact: "https://a.example/".to_owned(),
-            address: None,
+            imprint: imprint(None),
             intake: Intake::Closed,
         };
         let round = Round {

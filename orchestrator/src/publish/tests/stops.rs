@@ -40,7 +40,7 @@ impl Stage {
             calendar: Calendar::REAL,
             cancel: &self.cancel,
         };
-        let about = changes::about("https://a.example/", None);
+        let about = changes::about(&imprint(None));
         let staged = changes::stage(&mut draft, &self.public(), &about, &witness)?;
         Ok(staged.outcome().hosts)
     }

@@ -111,7 +111,10 @@ fn a_section_of_version_0_1_0_is_gone_on_from() {
     let mut former = Vec::new();
     section.write(&mut former).unwrap();
     let text = String::from_utf8(former.clone()).unwrap();
-    assert!(!text.contains("full_rows") && !text.contains("registrations"), "{text}");
+    assert!(
+        !text.contains("full_rows") && !text.contains("registrations"),
+        "{text}"
+    );
     std::fs::write(world.folder().join("2026-11-22.ndjson"), former).unwrap();
 
     world.register("a.example", Some(true));

@@ -109,8 +109,7 @@ mod tests {
     use super::*;
     use crate::set::formats::written;
 
-    const HEAD: &str =
-        "host,software,version,state,first_seen,last_alive,open_registrations\r\n";
+    const HEAD: &str = "host,software,version,state,first_seen,last_alive,open_registrations\r\n";
 
     fn row(software: Option<&str>, version: Option<&str>) -> Instance {
         Instance {
