@@ -246,6 +246,7 @@ fn of_record<'r>(
         State::Discovered if record.refuses => Reason::RefusesSoFar,
         State::Discovered => Reason::NeverJudged { due: record.due },
         State::Dying { gone: true, .. } => Reason::Gone,
+        State::Dead if facts.last == Some(Found::Gone) => Reason::Gone,
         State::Dead => Reason::Dead {
             reason: facts.last.and_then(Found::dead_reason),
         },

@@ -127,6 +127,9 @@ fn the_marks_of_a_host_and_its_last_check_count() {
     };
     let alive = refusing(State::Alive, days_ago(1));
     check(&alive, NOTHING, Reason::AliveRefusing);
+    let last = Some(Found::Gone);
+    let gone = Facts { last, ..NOTHING };
+    check(&record(State::Dead, days_ago(1)), gone, Reason::Gone);
     let discovered = refusing(State::Discovered, None);
     check(&discovered, NOTHING, Reason::RefusesSoFar);
     check(&imported(), NOTHING, Reason::Imported);
