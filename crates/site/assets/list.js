@@ -1,125 +1,225 @@
-// The list on the start page: loaded when somebody asks for it, searched and sorted here, and only what is in sight is in the page.
+// The list on the start page. The newest rows are in the page; the file with all of them is loaded when the reader searches, filters or scrolls to their end. What is shown is in the address.
 
-import { COLUMNS, inSight, parse, search, sorted } from "./rows.js";
+import { canonical } from "./name.js";
+import { DEFAULT_SORT, SORTS, fields, found, inSight, narrows, parse, readQuery, writeQuery } from "./rows.js";
 
-const SEARCH_DELAY_MS = 120;
+const SEARCH_DELAY_MS = 80;
+
+// Browsers stop drawing at some ten million pixels.
+const ROWS_SCROLLED_MAX = 150000;
+
+// A list up to this size is loaded as soon as it may be wanted.
+const UNASKED_BYTES_MAX = 2000000;
 
 // So few rows are drawn at once, in a view no taller than they are.
 const ROWS_FEW = 10;
 
+const STATES = { alive: "up", dying: "failing", moving: "moving" };
+const SIGNUP = { yes: "open", no: "closed", "": "–" };
+const CONTROLS = ["q", "software", "version", "state", "signup", "since", "sort"];
+
 const element = (id) => document.getElementById(id);
 const grouped = (number) => number.toLocaleString("en").replaceAll(",", "\u00a0");
 
-let lines = [];
-let numbers = [];
-let column = 0;
-let descending = false;
-let rowHeight = 36;
+const view = element("list-view");
+const { made } = view.dataset;
+const bytes = Number(view.dataset.bytes);
+let loading;
+let table;
+let rows = [];
+let rowHeight = 40;
 let drawn = { first: -1, end: -1 };
+let query = readQuery(location.search);
 
-async function load() {
-  const button = element("list-load");
-  const status = element("list-status");
-  button.disabled = true;
-  status.textContent = "Loading the list …";
-  try {
+/** The whole list, requested once. */
+function load() {
+  loading ??= (async () => {
     const response = await fetch("/list.txt", { credentials: "omit" });
     if (!response.ok) throw new Error(`status ${response.status}`);
-    lines = parse(await response.text());
-  } catch (error) {
-    status.textContent = `The list could not be loaded (${error.message}). Try again in a while.`;
-    button.disabled = false;
-    return;
-  }
-  element("list-begin").hidden = true;
-  element("list").hidden = false;
-  refresh();
-  element("list-search").focus();
+    table = parse(await response.text());
+  })();
+  return loading;
 }
 
-function refresh() {
-  numbers = sorted(lines, search(lines, element("list-search").value), column, descending);
-  const shown = numbers.length === lines.length ? "" : `${grouped(numbers.length)} of `;
-  element("list-status").textContent = `${shown}${grouped(lines.length)} instances`;
-  element("list-table").setAttribute("aria-rowcount", String(numbers.length + 1));
-  const view = element("list-view");
-  view.classList.toggle("short", numbers.length <= ROWS_FEW);
+async function refresh() {
+  const status = element("list-status");
+  if (table === undefined) {
+    status.textContent = "Loading the list …";
+    try {
+      await load();
+    } catch (error) {
+      loading = undefined;
+      status.textContent = `The list could not be loaded (${error.message}). Try again in a minute.`;
+      return;
+    }
+  }
+  rows = found(table, query, made);
+  status.textContent = narrows(query) ? `${grouped(rows.length)} of ${grouped(table.count)} instances` : `${grouped(table.count)} instances`;
+  element("list-more").hidden = rows.length <= ROWS_SCROLLED_MAX;
+  element("list-none").hidden = rows.length > 0;
+  element("list-ask").href = `/why.html#${encodeURIComponent(canonical(query.q).host ?? query.q.trim())}`;
+  element("list-load")?.remove();
+  element("list-table").setAttribute("aria-rowcount", String(rows.length + 1));
+  view.classList.toggle("short", rows.length <= ROWS_FEW);
+  view.hidden = rows.length === 0;
   view.scrollTop = 0;
+  heads();
+  redraw();
+}
+
+function heads() {
+  for (const name of SORTS) {
+    const order = query.sort === name ? "ascending" : query.sort === `-${name}` ? "descending" : "none";
+    element(`list-by-${name}`).setAttribute("aria-sort", order);
+  }
+}
+
+function redraw() {
   drawn = { first: -1, end: -1 };
   draw();
 }
 
 function draw() {
-  const view = element("list-view");
+  if (table === undefined) return;
+  const count = Math.min(rows.length, ROWS_SCROLLED_MAX);
   const height = Math.max(view.clientHeight, ROWS_FEW * rowHeight);
-  const sight = inSight(view.scrollTop, height, rowHeight, numbers.length);
+  const sight = inSight(view.scrollTop, height, rowHeight, count);
   if (sight.first === drawn.first && sight.end === drawn.end) return;
   drawn = sight;
-  const rows = numbers.slice(sight.first, sight.end).map((number, at) => row(lines[number], sight.first + at + 2));
-  element("list-rows").replaceChildren(...rows);
+  const made = Array.from(rows.slice(sight.first, sight.end), (row, at) => rowOf(fields(table, row), sight.first + at + 2));
+  element("list-rows").replaceChildren(...made);
   gap("list-before", sight.first);
-  gap("list-after", numbers.length - sight.end);
-  const first = rows[0];
-  // What a row takes is known once one is drawn: it depends on the reader's font.
+  gap("list-after", count - sight.end);
+  const first = made[0];
+  // What a row takes is known once one is drawn: it depends on the reader's font and screen.
   if (first !== undefined) {
     const height = first.getBoundingClientRect().height;
     if (height > 0 && Math.abs(height - rowHeight) > 0.5) {
       rowHeight = height;
-      drawn = { first: -1, end: -1 };
-      requestAnimationFrame(draw);
+      requestAnimationFrame(redraw);
     }
   }
 }
 
 // The rows that are not drawn, as a body of their height.
-function gap(id, rows) {
+function gap(id, count) {
   const body = element(id);
-  body.hidden = rows === 0;
-  body.firstElementChild.style.height = `${rows * rowHeight}px`;
+  body.hidden = count === 0;
+  body.firstElementChild.style.height = `${count * rowHeight}px`;
 }
 
-function row(line, index) {
-  const made = document.createElement("tr");
-  made.setAttribute("aria-rowindex", String(index));
-  line.split("\t").forEach((field, at) => {
-    const cell = document.createElement(at === 0 ? "th" : "td");
-    if (at === 0) {
-      cell.scope = "row";
-      const link = document.createElement("a");
-      link.href = `https://${field}/`;
-      link.rel = "nofollow noopener noreferrer";
-      link.textContent = field;
-      cell.append(link);
-    } else {
-      const text = document.createElement("bdi");
-      text.textContent = field;
-      cell.append(text);
-    }
-    made.append(cell);
-  });
+function cell(kind, role, name, content) {
+  const made = document.createElement(kind);
+  made.setAttribute("role", role);
+  made.className = name;
+  made.append(content);
   return made;
 }
 
+function link(href, text) {
+  const made = document.createElement("a");
+  made.href = href;
+  made.append(text);
+  return made;
+}
+
+function isolated(text) {
+  const made = document.createElement("bdi");
+  made.textContent = text;
+  return made;
+}
+
+// The same elements as the rows that are in the page.
+function rowOf(values, index) {
+  const made = document.createElement("tr");
+  made.setAttribute("role", "row");
+  made.setAttribute("aria-rowindex", String(index));
+  const host = cell("th", "rowheader", "host", link(`https://${values.host}/`, values.host));
+  host.scope = "row";
+  host.firstElementChild.rel = "nofollow noopener noreferrer";
+  if (values.unicode !== "") host.append(" ", isolated(values.unicode));
+  const state = link(`/why.html#${values.host}`, STATES[values.state] ?? values.state);
+  state.className = `state ${values.state}`;
+  state.setAttribute("aria-label", `${state.textContent}: the answer for ${values.host}`);
+  made.append(
+    host,
+    cell("td", "cell", "software", isolated(values.software)),
+    cell("td", "cell", "version", isolated(values.version)),
+    cell("td", "cell", "is", state),
+    cell("td", "cell", "signup", SIGNUP[values.open_registrations] ?? "–"),
+    cell("td", "cell", "day first", values.first_seen),
+    cell("td", "cell", "day last", values.last_alive),
+  );
+  return made;
+}
+
+/** Shows the query in the form. A software that the form does not offer is added to it. */
+function fill() {
+  const software = element("list-software");
+  if (query.software !== "" && ![...software.options].some((option) => option.value === query.software)) {
+    software.append(new Option(query.software, query.software));
+  }
+  for (const name of CONTROLS) element(`list-${name}`).value = query[name];
+}
+
+function change(next, remember) {
+  query = { ...query, ...next };
+  const address = `${location.pathname}${writeQuery(query)}${location.hash}`;
+  if (remember) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+  refresh();
+}
+
 function start() {
-  element("list-begin").hidden = false;
-  element("list-load").addEventListener("click", load);
+  element("list-form").addEventListener("submit", (event) => event.preventDefault());
   let waiting;
-  element("list-search").addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(refresh, SEARCH_DELAY_MS);
-  });
-  element("list-view").addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
-  addEventListener("resize", () => requestAnimationFrame(draw));
-  COLUMNS.forEach((name, at) => {
-    const head = element(`list-by-${name}`);
-    head.querySelector("button").addEventListener("click", () => {
-      descending = column === at && !descending;
-      column = at;
-      for (const other of COLUMNS) element(`list-by-${other}`).setAttribute("aria-sort", "none");
-      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      refresh();
+  for (const name of CONTROLS) {
+    const control = element(`list-${name}`);
+    if (control.tagName === "SELECT") {
+      control.addEventListener("change", () => change({ [name]: control.value }, true));
+      continue;
+    }
+    control.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => change({ [name]: control.value }, false), SEARCH_DELAY_MS);
     });
+    control.addEventListener("focus", () => {
+      if (bytes <= UNASKED_BYTES_MAX) load().catch(() => (loading = undefined));
+    });
+  }
+  for (const name of SORTS) {
+    const button = element(`list-by-${name}`).querySelector("button");
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      change({ sort: query.sort === name ? `-${name}` : name }, true);
+      fill();
+    });
+  }
+  element("list-load")?.addEventListener("click", refresh);
+  view.addEventListener(
+    "scroll",
+    () => {
+      const isAtEnd = view.scrollTop + 2 * view.clientHeight > view.scrollHeight;
+      if (table !== undefined) requestAnimationFrame(draw);
+      else if (isAtEnd && loading === undefined && bytes <= UNASKED_BYTES_MAX) more();
+    },
+    { passive: true },
+  );
+  addEventListener("resize", () => requestAnimationFrame(redraw));
+  addEventListener("popstate", () => {
+    query = readQuery(location.search);
+    fill();
+    refresh();
   });
+  fill();
+  if (narrows(query) || query.sort !== DEFAULT_SORT) refresh();
+}
+
+// The rows of the page are the first of the whole list, so it goes on where the reader is.
+async function more() {
+  const top = view.scrollTop;
+  await refresh();
+  view.scrollTop = top;
 }
 
 start();

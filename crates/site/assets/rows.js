@@ -1,46 +1,173 @@
-// The list: its file → rows, what is searched for, in which order, and which of them are in sight.
+// The list without a page: its file → columns, a query from and to an address, what matches, in which order, and which rows are drawn.
+
+import { canonical } from "./name.js";
 
 /** The columns, in the file's order. */
-export const COLUMNS = ["host", "software", "version", "state", "first_seen", "last_alive"];
+export const COLUMNS = ["host", "software", "version", "state", "open_registrations", "first_seen", "last_alive", "unicode"];
 
-/** The file's lines, without the first one, which names the columns. */
-export function parse(text) {
-  const lines = text.split("\n");
-  if (lines[0] !== COLUMNS.join("\t")) throw new Error("it is of another version; load this page again");
-  lines.pop();
-  lines.shift();
-  return lines;
+/** Columns that rows can be sorted by; with a `-` before them, descending. */
+export const SORTS = COLUMNS.slice(0, -1);
+
+/** The order of the rows that are in the page itself. */
+export const DEFAULT_SORT = "-first_seen";
+
+const NOTHING = { q: "", software: "", version: "", state: "", signup: "", since: "", sort: DEFAULT_SORT };
+const CHOICES = { state: ["alive", "dying", "moving"], signup: ["yes", "no", "unknown"], since: ["1", "7", "30", "365"] };
+const TYPED_MAX = 300;
+
+// Equal texts get one number, in the order in which they come.
+function dictionary() {
+  const texts = [];
+  const numbers = new Map();
+  const of = (text) => {
+    let number = numbers.get(text);
+    if (number === undefined) {
+      number = texts.length;
+      numbers.set(text, number);
+      texts.push(text);
+    }
+    return number;
+  };
+  return { texts, numbers, of };
 }
 
-/** The numbers of the lines that hold every word of what is searched for, in any case. */
-export function search(lines, wanted) {
-  const words = wanted.toLowerCase().split(/\s+/).filter((word) => word !== "");
-  const found = [];
-  for (let number = 0; number < lines.length; number += 1) {
-    const line = lines[number];
-    if (words.length === 0 || matches(line, words)) found.push(number);
+/**
+ * The file as columns: `hosts` as texts, each other column as numbers into the texts of its
+ * dictionary, so that a million rows take some 150 MB and a search does not read texts twice.
+ */
+export function parse(text) {
+  const header = `${COLUMNS.join("\t")}\n`;
+  if (!text.startsWith(header)) throw new Error("it is of another version; load this page again");
+  let count = 0;
+  for (let at = text.indexOf("\n", header.length); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
+  const hosts = new Array(count);
+  const unicode = new Map();
+  const columns = {};
+  for (const name of SORTS.slice(1)) columns[name] = { ...dictionary(), rows: new Uint32Array(count) };
+  let at = header.length;
+  for (let row = 0; row < count; row += 1) {
+    let end = text.indexOf("\t", at);
+    hosts[row] = text.slice(at, end);
+    for (const name of SORTS.slice(1)) {
+      at = end + 1;
+      end = text.indexOf("\t", at);
+      columns[name].rows[row] = columns[name].of(text.slice(at, end));
+    }
+    at = end + 1;
+    end = text.indexOf("\n", at);
+    if (end > at) unicode.set(row, text.slice(at, end));
+    at = end + 1;
   }
+  return { count, hosts, unicode, columns };
+}
+
+/** One row as texts, by column. */
+export function fields(table, row) {
+  const found = { host: table.hosts[row], unicode: table.unicode.get(row) ?? "" };
+  for (const name of SORTS.slice(1)) found[name] = table.columns[name].texts[table.columns[name].rows[row]];
   return found;
 }
 
-function matches(line, words) {
-  const lower = line.toLowerCase();
-  return words.every((word) => lower.includes(word));
+/** What the address asks for; what it says wrongly is left out. */
+export function readQuery(search) {
+  const query = { ...NOTHING };
+  const given = new URLSearchParams(search);
+  for (const name of ["q", "software", "version"]) query[name] = (given.get(name) ?? "").slice(0, TYPED_MAX);
+  for (const [name, choices] of Object.entries(CHOICES)) {
+    if (choices.includes(given.get(name))) query[name] = given.get(name);
+  }
+  const sort = given.get("sort");
+  if (sort !== null && SORTS.includes(sort.replace(/^-/, ""))) query.sort = sort;
+  return query;
 }
 
-/** The same numbers by a column; what is equal stays in the file's order. Numbers within texts count as numbers, so that 4.10 comes after 4.9. */
-export function sorted(lines, numbers, column, descending) {
-  if (column === 0) {
-    const order = numbers.slice().sort((a, b) => a - b);
-    return descending ? order.reverse() : order;
+/** The address's part for a query, without what is as usual: `?q=…`, or nothing. */
+export function writeQuery(query) {
+  const given = new URLSearchParams();
+  for (const [name, usual] of Object.entries(NOTHING)) {
+    if (query[name] !== usual) given.set(name, query[name]);
   }
-  const fields = new Map(numbers.map((number) => [number, lines[number].split("\t", column + 1)[column]]));
-  const ranks = new Map([...new Set(fields.values())].sort(compared).map((field, rank) => [field, rank]));
-  const sign = descending ? -1 : 1;
-  return numbers
-    .map((number) => ({ number, rank: ranks.get(fields.get(number)) }))
-    .sort((a, b) => sign * (a.rank - b.rank) || a.number - b.number)
-    .map(({ number }) => number);
+  const text = given.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** Whether a query leaves rows out. */
+export function narrows(query) {
+  return Object.keys(NOTHING).some((name) => name !== "sort" && query[name].trim() !== "");
+}
+
+// How well a host fits a word: 0 is the host itself, 3 not at all.
+function fit(host, word) {
+  if (host === word) return 0;
+  const at = host.indexOf(word);
+  if (at === -1) return 3;
+  return at === 0 || host.includes(`.${word}`) ? 1 : 2;
+}
+
+// Typed text as words: a name, page or account as its host, other text as it is.
+function wordsOf(typed) {
+  const { host } = canonical(typed);
+  if (host !== undefined) return [{ ascii: host, typed: typed.trim().toLowerCase() }];
+  return typed
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .map((word) => ({ ascii: word, typed: word }));
+}
+
+/** The rows that match, the best matches first, each group in the file's order; and how well each fits. `made` is the list's day, `2026-11-22`. */
+export function search(table, query, made) {
+  const { software, version, state, open_registrations: signup, first_seen: firstSeen } = table.columns;
+  const conditions = [];
+  const wanted = (column, isWanted) => {
+    const holds = column.texts.map(isWanted);
+    conditions.push((row) => holds[column.rows[row]]);
+  };
+  if (query.software !== "") wanted(software, (text) => text === query.software);
+  if (query.version.trim() !== "") wanted(version, (text) => text.toLowerCase().startsWith(query.version.trim().toLowerCase()));
+  if (query.state !== "") wanted(state, (text) => text === query.state);
+  if (query.signup !== "") wanted(signup, (text) => text === (query.signup === "unknown" ? "" : query.signup));
+  if (query.since !== "") {
+    const since = new Date(Date.parse(`${made}T00:00:00Z`) - Number(query.since) * 86400000).toISOString().slice(0, 10);
+    wanted(firstSeen, (day) => day > since);
+  }
+  const words = wordsOf(query.q).map(({ ascii, typed }) => {
+    const has = (text) => text.toLowerCase().includes(typed);
+    return { ascii, typed, inSoftware: software.texts.map(has), inVersion: version.texts.map(has) };
+  });
+  const groups = [[], [], [], []];
+  for (let row = 0; row < table.count; row += 1) {
+    if (!conditions.every((holds) => holds(row))) continue;
+    const group = grade(table, row, words);
+    if (group !== undefined) groups[group].push(row);
+  }
+  return groups;
+}
+
+// Of the words, the worst fit counts; a word that only software or version hold is worse than any host's.
+function grade(table, row, words) {
+  let worst = 0;
+  for (const { ascii, typed, inSoftware, inVersion } of words) {
+    let found = fit(table.hosts[row], ascii);
+    if (found > 0 && table.unicode.has(row)) found = Math.min(found, fit(table.unicode.get(row), typed));
+    const elsewhere = inSoftware[table.columns.software.rows[row]] || inVersion[table.columns.version.rows[row]];
+    if (found === 3 && !elsewhere) return undefined;
+    worst = Math.max(worst, found);
+  }
+  return worst;
+}
+
+/** The rows in the order that is wanted. Equal ones stay in the file's order. Numbers within texts count as numbers, so that 4.10 comes after 4.9. */
+export function sorted(table, rows, sort) {
+  const isDown = sort.startsWith("-");
+  const name = sort.replace(/^-/, "");
+  const inOrder = Uint32Array.from(rows).sort();
+  if (name === "host") return isDown ? inOrder.reverse() : inOrder;
+  const column = table.columns[name];
+  column.ranks ??= ranksOf(column.texts);
+  const { ranks, rows: numbers } = column;
+  const sign = isDown ? -1 : 1;
+  return inOrder.sort((a, b) => sign * (ranks[numbers[a]] - ranks[numbers[b]]) || a - b);
 }
 
 const collator = new Intl.Collator("en", { numeric: true });
@@ -49,6 +176,24 @@ const collator = new Intl.Collator("en", { numeric: true });
 function compared(a, b) {
   if (a === "" || b === "") return a === b ? 0 : a === "" ? 1 : -1;
   return collator.compare(a, b);
+}
+
+function ranksOf(texts) {
+  const order = [...texts.keys()].sort((a, b) => compared(texts[a], texts[b]));
+  const ranks = new Uint32Array(texts.length);
+  let rank = 0;
+  order.forEach((number, at) => {
+    if (at > 0 && compared(texts[order[at - 1]], texts[number]) !== 0) rank += 1;
+    ranks[number] = rank;
+  });
+  return ranks;
+}
+
+/** All rows that match a query, in its order; with the usual order, host matches come first. */
+export function found(table, query, made) {
+  const groups = search(table, query, made);
+  if (query.sort !== DEFAULT_SORT || query.q.trim() === "") return sorted(table, groups.flat(), query.sort);
+  return groups.flatMap((rows) => [...sorted(table, rows, query.sort)]);
 }
 
 /** Which of `count` rows are drawn: those in sight and as many before and after, so that scrolling does not show gaps. */

@@ -1,4 +1,4 @@
-// The answer to "is my instance listed, and why not?". The name stays here: the server is asked for the one of many files that holds its answer beside those of others.
+// The answer to "is my instance listed?". The name stays in the browser: only the file that holds its answer among many others is requested.
 
 import { canonical } from "./name.js";
 import { sha256 } from "./sha256.js";
@@ -49,14 +49,19 @@ export function moment(seconds, nowSeconds) {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC (${minutes < 0 ? `${span} ago` : `in ${span}`})`;
 }
 
-/** When it is asked next, in words: an answer stays until the next publication, and doesn't tell what was done since; what waits for room has no time yet, and what is withheld tells none. */
+/** When it is checked next, in words. An answer stays until the next publication and does not know what happened since; a waiting name has no time yet, and a withheld answer has none. */
 export function next(state, seconds, nowSeconds) {
-  if (seconds === null) return state === "waiting" || state === "withheld" ? "" : "Never, while this stays so.";
+  if (seconds === null) return state === "waiting" || state === "withheld" ? "" : "Not as long as this persists.";
   const at = `${moment(seconds, nowSeconds)}.`;
-  return seconds <= nowSeconds ? `It was due ${at} What came of it is told after the next publication.` : at;
+  return seconds <= nowSeconds ? `Due ${at} The next publication has its result.` : at;
 }
 
-// The words stand on the page, one element each: for those without scripts too.
+/** One advice: what the last check found where that says more, and otherwise what the reason says. */
+export function advice({ reason, found, foundTellsMore }) {
+  return foundTellsMore && found !== "" ? found : reason;
+}
+
+// The words are on the page, one element each: for readers without scripts too.
 function words(id) {
   const element = document.getElementById(id);
   return element === null ? "" : element.textContent.trim();
@@ -67,19 +72,25 @@ function show(host, entry, made) {
   const put = (id, text) => {
     const element = document.getElementById(id);
     element.textContent = text;
-    element.closest("[data-line]").hidden = text === "";
+    const line = element.closest("[data-line]");
+    if (line !== null) line.hidden = text === "";
   };
-  const why = entry === undefined ? "unknown" : entry.why;
-  document.getElementById("answer").dataset.listed = entry !== undefined && entry.listed ? "yes" : "no";
+  const { state, why, found, listed, asked, next: due } = entry ?? { state: "withheld", why: "unknown", found: null, listed: false, asked: null, next: null };
+  document.getElementById("answer").dataset.listed = listed ? "yes" : "no";
   put("answer-host", host);
+  put("answer-verdict", listed ? "Listed" : "Not listed");
   put("answer-why", words(`why-${why}`));
-  put("answer-state", entry === undefined ? "" : words(`state-${entry.state}`));
-  put("answer-found", entry === undefined || entry.found === null ? "" : words(`found-${entry.found}`));
-  const advice = [words(`why-${why}-advice`)];
-  if (entry !== undefined && entry.found !== null && why !== "lives") advice.push(words(`found-${entry.found}-advice`));
-  put("answer-advice", advice.filter((text) => text !== "").join(" "));
-  put("answer-asked", entry === undefined || entry.state === "withheld" ? "" : entry.asked === null ? "Not yet, or without a result." : `${moment(entry.asked, now)}.`);
-  put("answer-next", entry === undefined ? "" : next(entry.state, entry.next, now));
+  put("answer-found", found === null ? "" : words(`found-${found}`));
+  put(
+    "answer-advice",
+    advice({
+      reason: words(`why-${why}-advice`),
+      found: found === null ? "" : words(`found-${found}-advice`),
+      foundTellsMore: document.getElementById(`why-${why}`)?.hasAttribute("data-found-tells-more") === true,
+    }),
+  );
+  put("answer-asked", state === "withheld" ? "" : asked === null ? "Not yet, or without a result." : `${moment(asked, now)}.`);
+  put("answer-next", next(state, due, now));
   put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
 }
 
@@ -101,7 +112,7 @@ export async function find(host) {
     const shard = await get(path, "default");
     if (shard !== undefined) return { entry: read(shard, key), made: shard.made };
   }
-  throw new Error("they are being made again");
+  throw new Error("they are being published again");
 }
 
 async function ask(typed) {
@@ -114,6 +125,8 @@ async function ask(typed) {
     problem.textContent = name.problem;
     return;
   }
+  // Browsers keep what is behind the # to themselves, so the address can be sent to others and the server still learns no name.
+  if (location.hash !== `#${name.host}`) history.pushState(null, "", `#${name.host}`);
   try {
     const { entry, made } = await find(name.host);
     show(name.host, entry, made);
@@ -126,12 +139,10 @@ async function ask(typed) {
 function start() {
   const form = document.getElementById("ask");
   const host = document.getElementById("host");
-  form.hidden = false;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask(host.value);
   });
-  // A link may carry the name behind its #, which browsers keep to themselves.
   const linked = () => {
     let typed = "";
     try {

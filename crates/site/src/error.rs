@@ -32,15 +32,15 @@ pub enum SiteError {
         /// The name.
         name: String,
     },
-    /// [`dump::Cancel::cancel`] was called.
-    #[error("the census is ending")]
-    Cancelled,
-    /// The plots could not be drawn: our own mistake.
-    #[error("a plot could not be drawn ({why}); please report this")]
-    Plot {
+    /// A picture could not be drawn: our own mistake.
+    #[error("a picture could not be drawn ({why}); please report this")]
+    Picture {
         /// What the library said.
         why: String,
     },
+    /// [`dump::Cancel::cancel`] was called.
+    #[error("the census is ending")]
+    Cancelled,
 }
 
 /// A page that could not be written. The rest of the site is published without it.
@@ -65,8 +65,8 @@ impl SiteError {
             ),
             Self::DiskFull { .. }
             | Self::OutOfOrder { .. }
-            | Self::Cancelled
-            | Self::Plot { .. } => false,
+            | Self::Picture { .. }
+            | Self::Cancelled => false,
         }
     }
 

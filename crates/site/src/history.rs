@@ -95,16 +95,30 @@ pub(crate) fn stock(days: &[Day], count: impl Fn(&Day) -> Option<u64>) -> Vec<Po
         .collect()
 }
 
-/// A line of what happened a day: the mean of each span.
-pub(crate) fn flow(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
+/// A line of what happened per day, without the noise of single days: at the end of each span the
+/// mean of `days_at_least` days, or of the span if that is longer.
+pub(crate) fn mean(days: &[Day], days_at_least: usize, count: impl Fn(&Day) -> u64) -> Vec<Point> {
+    let mut end = 0_usize;
     spans(days, POINTS_MAX)
         .filter_map(|span| {
-            let sum: f64 = span.iter().map(|day| float(count(day))).sum();
-            let last = span.last()?;
+            end = end.saturating_add(span.len());
+            let start = end.saturating_sub(span.len().max(days_at_least));
+            let window = days.get(start..end)?;
+            let sum: f64 = window.iter().map(|day| float(count(day))).sum();
             Some(Point {
-                day: last.day,
-                value: sum / float(u64::try_from(span.len()).unwrap_or(u64::MAX)),
+                day: window.last()?.day,
+                value: sum / float(u64::try_from(window.len()).unwrap_or(u64::MAX)),
             })
+        })
+        .collect()
+}
+
+/// What happened on each day.
+pub(crate) fn daily(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
+    days.iter()
+        .map(|day| Point {
+            day: day.day,
+            value: float(count(day)),
         })
         .collect()
 }
@@ -146,13 +160,14 @@ mod tests {
         fn lines_are_bounded_and_end_with_the_last_day(count in 0_usize..3000) {
             let days = fit(days(count));
             prop_assert!(days.len() <= DAYS_MAX);
-            for points in [stock(&days, |day| Some(day.listed())), flow(&days, |day| day.left)] {
+            for points in [stock(&days, |day| Some(day.listed())), mean(&days, 7, |day| day.left)] {
                 prop_assert!(points.len() <= POINTS_MAX);
                 prop_assert!(count == 0 || points.len() * 2 >= count.min(POINTS_MAX));
                 prop_assert_eq!(points.last().map(|point| point.day), days.last().map(|day| day.day));
                 prop_assert!(points.is_sorted_by(|a, b| a.day < b.day));
             }
-            prop_assert!(flow(&days, |day| day.left).iter().all(|point| point.value == 4.0));
+            prop_assert!(mean(&days, 7, |day| day.left).iter().all(|point| point.value == 4.0));
+            prop_assert_eq!(daily(&days, |day| day.left).len(), days.len());
             prop_assert!(table(&days, 31).len() <= 31);
         }
     }

@@ -1,8 +1,10 @@
-//! The list as the start page's script reads it: a line a host, tab-separated, and the same lines again for the pages of each software.
-//!
-//! In: listed hosts, strictly ascending by name. Out: `list.txt`, which holds the first [`LIST_ROWS_MAX`] of them, and all of them to be read back.
-//! Refused: a host out of order.
+//! The list as the start page's script reads it, `list.txt`: one tab-separated line per listed
+//! host, sorted by name. The same lines can be read back for the pages of each software, and the
+//! newest of them are kept for the start page itself.
 
+mod least;
+
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -11,17 +13,19 @@ use dump::{Cancel, Instance};
 
 use crate::error::SiteError;
 use crate::staging::{Gzip, Staging, gzip};
-use crate::text::shown;
+use crate::text::{shown, unicode};
+pub(crate) use least::Least;
 
 /// The file.
 pub(crate) const FILE: &str = "list.txt";
 const GZIP_FILE: &str = "list.txt.gz";
 
-/// Hosts in the list on the start page: twice the 100 000 that it stays quick with, and below the height at which browsers stop drawing a table.
-pub(crate) const LIST_ROWS_MAX: u64 = 200_000;
+/// Rows in the start page itself: some screens of them, 2 kB on the wire.
+pub(crate) const NEWEST_MAX: usize = 50;
 
-/// Its first line: the names of its columns.
-const HEADER: &str = "host\tsoftware\tversion\tstate\tfirst_seen\tlast_alive\n";
+/// Its first line: the names of its columns. `unicode` is empty for names that are ASCII anyway.
+const HEADER: &str =
+    "host\tsoftware\tversion\tstate\topen_registrations\tfirst_seen\tlast_alive\tunicode\n";
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -34,8 +38,12 @@ pub(crate) struct Row<'a> {
     /// Empty when it is not known.
     pub(crate) version: &'a str,
     pub(crate) state: &'a str,
+    /// `yes`, `no`, or empty if the instance does not say.
+    pub(crate) open_registrations: &'a str,
     pub(crate) first_seen: &'a str,
     pub(crate) last_alive: &'a str,
+    /// The name with its Unicode letters; empty if it is the same.
+    pub(crate) unicode: &'a str,
 }
 
 impl<'a> Row<'a> {
@@ -47,8 +55,10 @@ impl<'a> Row<'a> {
             software: next()?,
             version: next()?,
             state: next()?,
+            open_registrations: next()?,
             first_seen: next()?,
             last_alive: next()?,
+            unicode: next()?,
         })
     }
 }
@@ -60,6 +70,7 @@ pub(crate) struct List {
     plain: BufWriter<File>,
     zipped: Gzip<BufWriter<File>>,
     again: BufWriter<File>,
+    newest: Least<Reverse<String>>,
     rows: u64,
     last: String,
     cancel: Cancel,
@@ -74,6 +85,8 @@ pub(crate) struct Listed {
     pub(crate) rows: u64,
     /// Bytes of the list as it goes over the wire, gzipped.
     pub(crate) wire_bytes: u64,
+    /// The [`NEWEST_MAX`] lines that were first seen last.
+    pub(crate) newest: Vec<String>,
     cancel: Cancel,
 }
 
@@ -89,6 +102,7 @@ impl List {
             plain: buffered(plain),
             zipped: gzip(buffered(zipped)),
             again: buffered(again),
+            newest: Least::new(NEWEST_MAX),
             rows: 0,
             last: String::new(),
             cancel: staging.cancel().clone(),
@@ -105,8 +119,9 @@ impl List {
             });
         }
         let software = instance.software.as_deref().and_then(shown);
+        let first_seen = instance.first_seen.day().to_string();
         let line = format!(
-            "{}\t{}\t{}\t{}\t{}\t{}\n",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
             instance.host,
             software.as_deref().unwrap_or_default(),
             instance
@@ -115,15 +130,20 @@ impl List {
                 .and_then(shown)
                 .unwrap_or_default(),
             instance.state.as_str(),
-            instance.first_seen.day(),
+            match instance.open_registrations {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "",
+            },
+            first_seen,
             instance.last_alive.day(),
+            unicode(&instance.host).unwrap_or_default(),
         );
-        self.again
-            .write_all(line.as_bytes())
+        let json = serde_json::to_string(instance).map_err(|error| self.failed(error.into()))?;
+        writeln!(self.again, "{}\t{json}", line.trim_end_matches('\n'))
             .map_err(|error| self.failed(error))?;
-        if self.rows < LIST_ROWS_MAX {
-            self.publish(&line)?;
-        }
+        self.publish(&line)?;
+        self.newest.push(Reverse(first_seen), &line);
         self.rows = self.rows.saturating_add(1);
         self.last.clone_from(&instance.host);
         Ok(software)
@@ -146,6 +166,7 @@ impl List {
             .map_err(|error| failed(error.into_error()))?;
         Ok(Listed {
             wire_bytes: zipped.metadata().map_err(failed)?.len(),
+            newest: self.newest.into_lines(),
             folder: self.folder,
             again,
             rows: self.rows,
@@ -166,8 +187,11 @@ impl List {
 }
 
 impl Listed {
-    /// Hands each line to `each`, in order, until it is cancelled.
-    pub(crate) fn read(&mut self, mut each: impl FnMut(&str, Row<'_>)) -> Result<(), SiteError> {
+    /// Hands each line to `each`, in order, and the instance as JSON, until it is cancelled.
+    pub(crate) fn read(
+        &mut self,
+        mut each: impl FnMut(&str, Row<'_>, &str),
+    ) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "reading the list back", error);
         self.again.rewind().map_err(failed)?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.again);
@@ -177,8 +201,11 @@ impl Listed {
             self.cancel
                 .check()
                 .map_err(|_cancelled| SiteError::Cancelled)?;
-            if let Some(row) = Row::parse(&line) {
-                each(&line, row);
+            // JSON has no tab: it is escaped there.
+            if let Some((columns, json)) = line.trim_end_matches('\n').rsplit_once('\t')
+                && let Some(row) = Row::parse(columns)
+            {
+                each(columns, row, json);
             }
             line.clear();
         }
@@ -198,9 +225,9 @@ mod tests {
             software: Some(software.to_owned()),
             version: Some("1\t2\n3".to_owned()),
             state: ListedState::Alive,
+            open_registrations: Some(true),
             first_seen: Moment::from_milliseconds(0),
             last_alive: Moment::from_milliseconds(1_700_000_000_000),
-            open_registrations: None,
         }
     }
 
@@ -214,13 +241,16 @@ mod tests {
         let mut listed = list.finish().unwrap();
         staging.publish().unwrap();
         let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
-        let line = "a.example\tx\u{fffd}y\t1\u{fffd}2\u{fffd}3\talive\t1970-01-01\t2023-11-14\n";
+        let line =
+            "a.example\tx\u{fffd}y\t1\u{fffd}2\u{fffd}3\talive\tyes\t1970-01-01\t2023-11-14\t\n";
         assert_eq!(text, format!("{HEADER}{line}"));
         let mut lines = Vec::new();
         listed
-            .read(|line, row| {
+            .read(|line, row, json| {
                 assert_eq!((row.host, row.last_alive), ("a.example", "2023-11-14"));
-                lines.push(line.to_owned());
+                let read: Instance = serde_json::from_str(json).unwrap();
+                assert_eq!(read, instance("a.example", "x\ty\n"));
+                lines.push(format!("{line}\n"));
             })
             .unwrap();
         assert_eq!(lines, [line]);

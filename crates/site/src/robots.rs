@@ -1,4 +1,44 @@
-//! robots.txt files that the page for owners shows, each with what it must mean to the checker; a test asks the checker's own reader.
+//! What robots read: this site's own `robots.txt` and `sitemap.xml`, and the examples of
+//! `robots.txt` on the page for owners. A test gives the examples to the checker's own reader.
+
+use std::fmt::Write as _;
+
+use crate::facts::Facts;
+use crate::software::Software;
+
+/// Pages that a sitemap names besides those of software.
+const PAGES: [&str; 5] = [
+    "/",
+    "/why.html",
+    "/software.html",
+    "/owners.html",
+    "/data.html",
+];
+
+/// This site's `robots.txt`: everybody may read everything.
+pub(crate) fn robots_txt(facts: &Facts) -> String {
+    let mut text = "User-agent: *\nAllow: /\n".to_owned();
+    if let Some(address) = &facts.address {
+        // Writing to a String can't fail.
+        write!(text, "\nSitemap: {address}/sitemap.xml\n").ok();
+    }
+    text
+}
+
+/// The sitemap (sitemaps.org); `None` without an address, since it needs whole URLs.
+pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
+    let address = facts.address.as_deref()?;
+    let mut xml = String::from(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
+    );
+    let paths = PAGES.into_iter().map(str::to_owned);
+    // Addresses and slugs have no character that XML escapes.
+    for path in paths.chain(pages.iter().map(Software::path)) {
+        writeln!(xml, "<url><loc>{address}{path}</loc></url>").ok();
+    }
+    xml.push_str("</urlset>\n");
+    Some(xml)
+}
 
 /// A file to paste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +63,14 @@ const PEERS: &str = "/api/v1/instance/peers";
 pub const EXAMPLES: &[Example] = &[
     Example {
         title: "Stay away, Fedicensus",
-        says: "Off the list at the next check, within about a day. From then on we ask weekly for robots.txt alone.",
+        says: "Off the list at the next check, within about a day. From then on only robots.txt is requested, weekly.",
         text: "User-agent: Fedicensus\nDisallow: /\n",
         refuses: &[WELL_KNOWN, DOCUMENT, PEERS, "/"],
         allows: &[],
     },
     Example {
         title: "Stay away, all of you",
-        says: "The same for everybody who keeps to it.",
+        says: "The same for every crawler that obeys it.",
         text: "User-agent: *\nDisallow: /\n",
         refuses: &[WELL_KNOWN, DOCUMENT, PEERS, "/"],
         allows: &[],

@@ -1,14 +1,20 @@
 //! Which software is counted, which gets a page of its own, and what is on it.
 //!
-//! In: the software of each listed host, then the list read back twice. Out: the most frequent ones with their versions and first hosts, and the counts
-//! of the rest. Memory: bounded, whatever strangers call their software; the counts of what is shown are exact all the same.
+//! Takes the software of each listed host, then reads the list back twice. Memory is bounded,
+//! whatever instances call their software, and the counts that are shown are exact all the same.
 
+pub(crate) mod files;
+mod versions;
+
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
 use crate::error::SiteError;
-use crate::list::{Listed, Row};
+use crate::list::{Least, Listed, Row};
+use versions::Counted;
+pub(crate) use versions::Versions;
 
 /// Software that gets a page of its own. The most that any list of the Fediverse tells apart is below this.
 pub(crate) const PAGES_MAX: usize = 200;
@@ -19,14 +25,8 @@ const COUNTED_MAX: usize = 4096;
 /// Names on the page of all software, those with pages of their own included.
 pub(crate) const NAMES_SHOWN_MAX: usize = 1000;
 
-/// Hosts on a page: some 100 kB, 15 on the wire; the rest is in the files.
-pub(crate) const ROWS_SHOWN_MAX: usize = 500;
-
-/// Versions of one software that are counted.
-const VERSIONS_COUNTED_MAX: usize = 500;
-
-/// Versions on a page.
-const VERSIONS_SHOWN_MAX: usize = 30;
+/// Hosts on a page at each end: the newest, and those that are known for the longest time.
+pub(crate) const ROWS_SHOWN_MAX: usize = 15;
 
 /// Letters of a name in its page's address.
 const SLUG_CHARS_MAX: usize = 40;
@@ -69,12 +69,23 @@ pub(crate) struct Software {
     pub(crate) slug: String,
     /// Listed hosts.
     pub(crate) count: u64,
-    /// The most frequent versions.
-    pub(crate) versions: Vec<(String, u64)>,
-    /// Hosts of other or unknown versions.
-    pub(crate) other_versions: u64,
-    /// The first hosts by name, as lines of the list.
-    pub(crate) lines: Vec<String>,
+    pub(crate) versions: Versions,
+    /// The newest hosts, as lines of the list.
+    pub(crate) newest: Vec<String>,
+    /// The hosts that are known for the longest time, as lines of the list.
+    pub(crate) oldest: Vec<String>,
+}
+
+impl Software {
+    /// Where its page is.
+    pub(crate) fn path(&self) -> String {
+        format!("/software/{}.html", self.slug)
+    }
+
+    /// Where the list shows its hosts alone.
+    pub(crate) fn query(&self) -> String {
+        format!("/?software={}", encoded(&self.name))
+    }
 }
 
 /// All software.
@@ -89,6 +100,12 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
+    /// Software that has a name here.
+    pub(crate) fn named(&self) -> u64 {
+        let names = self.pages.len().saturating_add(self.rest.len());
+        u64::try_from(names).unwrap_or(u64::MAX)
+    }
+
     /// Keeps software without a page of its own, among the next ones.
     pub(crate) fn without_page(&mut self, software: Software) {
         self.rest.insert(0, (software.name, software.count));
@@ -103,7 +120,7 @@ pub(crate) fn rank(
 ) -> Result<Ranking, SiteError> {
     let mut counts = candidates.0;
     counts.values_mut().for_each(|count| *count = 0);
-    listed.read(|_, row| {
+    listed.read(|_, row, _| {
         if let Some(count) = counts.get_mut(row.software) {
             *count = count.saturating_add(1);
         }
@@ -124,10 +141,10 @@ pub(crate) fn rank(
 }
 
 /// What a page gathers while the list is read.
-#[derive(Default)]
 struct Gathered {
-    versions: HashMap<String, u64>,
-    lines: Vec<String>,
+    versions: Counted,
+    newest: Least<Reverse<String>>,
+    oldest: Least<String>,
 }
 
 fn pages(
@@ -138,9 +155,9 @@ fn pages(
     let mut slugs = Slugs::new(hash);
     let mut gathered: HashMap<&str, Gathered> = ranked
         .iter()
-        .map(|(name, _)| (name.as_str(), Gathered::default()))
+        .map(|(name, _)| (name.as_str(), Gathered::new()))
         .collect();
-    listed.read(|line, row| {
+    listed.read(|line, row, _| {
         if let Some(page) = gathered.get_mut(row.software) {
             page.take(line, row);
         }
@@ -148,39 +165,48 @@ fn pages(
     Ok(ranked
         .iter()
         .map(|(name, count)| {
-            let page = gathered.remove(name.as_str()).unwrap_or_default();
-            let mut versions: Vec<_> = page.versions.into_iter().collect();
-            versions.sort_unstable_by(by_count);
-            versions.truncate(VERSIONS_SHOWN_MAX);
-            let shown = versions
-                .iter()
-                .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+            let page = gathered.remove(name.as_str()).unwrap_or_else(Gathered::new);
             Software {
                 name: name.clone(),
                 slug: slugs.take(name),
                 count: *count,
-                versions,
-                other_versions: count.saturating_sub(shown),
-                lines: page.lines,
+                versions: page.versions.finish(*count),
+                newest: page.newest.into_lines(),
+                oldest: page.oldest.into_lines(),
             }
         })
         .collect())
 }
 
 impl Gathered {
-    fn take(&mut self, line: &str, row: Row<'_>) {
-        if self.lines.len() < ROWS_SHOWN_MAX {
-            self.lines.push(line.to_owned());
-        }
-        if row.version.is_empty() {
-            return;
-        }
-        if let Some(count) = self.versions.get_mut(row.version) {
-            *count = count.saturating_add(1);
-        } else if self.versions.len() < VERSIONS_COUNTED_MAX {
-            self.versions.insert(row.version.to_owned(), 1);
+    fn new() -> Self {
+        Self {
+            versions: Counted::default(),
+            newest: Least::new(ROWS_SHOWN_MAX),
+            oldest: Least::new(ROWS_SHOWN_MAX),
         }
     }
+
+    fn take(&mut self, line: &str, row: Row<'_>) {
+        let first_seen = row.first_seen.to_owned();
+        self.newest.push(Reverse(first_seen.clone()), line);
+        self.oldest.push(first_seen, line);
+        self.versions.add(row.version);
+    }
+}
+
+/// A text as the value in an address's query (RFC 3986): all but unreserved characters escaped.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push_str(&hex::encode_upper([byte]));
+        }
+    }
+    out
 }
 
 /// The most frequent first, and by name among equals.
@@ -255,9 +281,9 @@ mod tests {
                 software: Some(software),
                 version: Some(version),
                 state: ListedState::Alive,
+                open_registrations: None,
                 first_seen: Moment::from_milliseconds(0),
                 last_alive: Moment::from_milliseconds(0),
-                open_registrations: None,
             };
             if let Some(software) = list.push(&instance).unwrap() {
                 candidates.add(software);
@@ -274,13 +300,21 @@ mod tests {
         assert_eq!(ranking.pages.len(), PAGES_MAX);
         assert_eq!(ranking.pages[0].name, "mastodon");
         assert_eq!(ranking.pages[0].count, 600);
-        assert_eq!(ranking.pages[0].lines.len(), ROWS_SHOWN_MAX);
-        assert_eq!(ranking.pages[0].versions.len(), VERSIONS_SHOWN_MAX);
-        assert_eq!(ranking.pages[0].versions[0], ("4.0".to_owned(), 15));
-        assert_eq!(ranking.pages[0].other_versions, 10 * 15);
+        assert_eq!(ranking.pages[0].newest.len(), ROWS_SHOWN_MAX);
+        assert_eq!(ranking.pages[0].oldest.len(), ROWS_SHOWN_MAX);
+        let versions = &ranking.pages[0].versions;
+        assert_eq!(versions.newest, Some(("4.39".to_owned(), 15)));
+        let shown: u64 = versions.minors.iter().map(|(_, count)| count).sum();
+        assert_eq!(versions.others, 600 - shown);
         let named = PAGES_MAX + ranking.rest.len();
         assert!(named <= NAMES_SHOWN_MAX, "{named}");
         assert_eq!(ranking.others, 20_600 - 600 - (named as u64 - 1));
+    }
+
+    #[test]
+    fn a_name_in_an_address_is_escaped() {
+        assert_eq!(encoded("lemmy"), "lemmy");
+        assert_eq!(encoded("a b&c=#ü"), "a%20b%26c%3D%23%C3%BC");
     }
 
     #[test]
@@ -294,7 +328,7 @@ mod tests {
         let counts: Vec<_> = ranking
             .pages
             .iter()
-            .map(|page| (page.name.as_str(), page.count, page.other_versions))
+            .map(|page| (page.name.as_str(), page.count, page.versions.others))
             .collect();
         assert_eq!(counts, [("b", 3, 3), ("a", 2, 2), ("c", 1, 1)]);
         assert_eq!(ranking.others, 1);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -126,6 +126,11 @@ impl Staging {
         self.write_as(name, bytes, None)
     }
 
+    /// Writes a whole file that gains nothing from being gzipped.
+    pub(crate) fn write_plain(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
+        self.create_with(name, bytes, None)
+    }
+
     /// Like [`Self::write`], for a page that the rest can do without: if its name can't be used,
     /// the page is skipped and the result is `false`. What concerns the whole site is an error as
     /// ever.
@@ -142,6 +147,49 @@ impl Staging {
             }
             written => written.map(|()| true),
         }
+    }
+
+    /// Makes an empty file that the rest can do without, and its compressed twin, for
+    /// [`Self::append`] and [`Self::pack`]. `false` if its name can't be used.
+    pub(crate) fn begin_page(&mut self, page: &str) -> Result<bool, SiteError> {
+        let before = self.waiting.len();
+        let made = self
+            .create_as(&format!("{page}.gz"), Some(page))
+            .and_then(|_zipped| self.create_as(page, Some(page)));
+        match made {
+            Err(why) if why.is_about_the_name() => {
+                self.waiting.truncate(before);
+                self.skipped.push(Skipped {
+                    page: page.to_owned(),
+                    why,
+                });
+                Ok(false)
+            }
+            made => made.map(|_file| true),
+        }
+    }
+
+    /// Appends to a file that was made by [`Self::begin_page`].
+    pub(crate) fn append(&self, page: &str, bytes: &[u8]) -> Result<(), SiteError> {
+        let path = self.waiting.beside(&self.folder.join(page));
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(|error| SiteError::from_io(&path, "writing", error))
+    }
+
+    /// Fills the compressed twin of a file that is complete.
+    pub(crate) fn pack(&self, page: &str) -> Result<(), SiteError> {
+        self.check()?;
+        let from = self.waiting.beside(&self.folder.join(page));
+        let to = self.waiting.beside(&self.folder.join(format!("{page}.gz")));
+        let packed = || -> io::Result<()> {
+            let mut zipped = gzip(OpenOptions::new().write(true).open(&to)?);
+            io::copy(&mut File::open(&from)?, &mut zipped)?;
+            zipped.finish().map(|_file| ())
+        };
+        packed().map_err(|error| SiteError::from_io(&to, "writing", error))
     }
 
     fn write_as(&mut self, name: &str, bytes: &[u8], page: Option<&str>) -> Result<(), SiteError> {
@@ -179,6 +227,13 @@ impl Staging {
         self.waiting
             .create(&place, page.map(str::to_owned))
             .map_err(|error| SiteError::from_io(&self.waiting.beside(&place), "creating", error))
+    }
+
+    /// Removes these files, after all others took their places. A missing one is no error.
+    pub(crate) fn retire(&mut self, names: &[&str]) {
+        for name in names {
+            self.waiting.retire(self.folder.join(name), None);
+        }
     }
 
     /// Removes all files and folders of `folder` that are not made again, after all others took

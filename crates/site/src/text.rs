@@ -23,6 +23,16 @@ pub fn shown(text: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
+/// A canonical name with its Unicode letters; `None` for a name without any. Punycode that names no
+/// valid label stays as it is.
+pub(crate) fn unicode(host: &str) -> Option<String> {
+    if !host.contains("xn--") {
+        return None;
+    }
+    let (name, valid) = idna::domain_to_unicode(host);
+    (valid.is_ok() && name != host).then_some(name)
+}
+
 /// A number with thin groups of three digits, as `1 234 567` (no-break spaces): read alike in every language.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -44,6 +54,16 @@ pub(crate) fn size(bytes: u64) -> String {
         let tenths = bytes / 100_000;
         format!("{}.{}\u{a0}MB", tenths / 10, tenths % 10)
     }
+}
+
+/// A share of a whole in percent with one digit, rounded to the nearest: `33.3 %`.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part)
+        .saturating_mul(2000)
+        .saturating_add(u128::from(whole))
+        .checked_div(u128::from(whole).saturating_mul(2))
+        .unwrap_or(0);
+    format!("{}.{}\u{a0}%", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]
@@ -70,6 +90,19 @@ mod tests {
     }
 
     #[test]
+    fn names_have_their_unicode_letters_where_they_are_valid() {
+        for (host, expect) in [
+            ("a.example", None),
+            ("xn--bcher-kva.example", Some("bücher.example")),
+            ("a.xn--bcher-kva.example", Some("a.bücher.example")),
+            ("xn--zz.example", None),
+            ("axn--b.example", None),
+        ] {
+            assert_eq!(unicode(host).as_deref(), expect, "{host}");
+        }
+    }
+
+    #[test]
     fn numbers_are_grouped_by_three() {
         for (number, expect) in [
             (0, "0"),
@@ -82,6 +115,19 @@ mod tests {
         assert_eq!(size(0), "0\u{a0}kB");
         assert_eq!(size(1001), "2\u{a0}kB");
         assert_eq!(size(3_450_000), "3.4\u{a0}MB");
+    }
+
+    #[test]
+    fn shares_are_rounded_and_a_share_of_nothing_is_none() {
+        for (part, whole, expect) in [
+            (0, 0, "0.0\u{a0}%"),
+            (1, 3, "33.3\u{a0}%"),
+            (2, 3, "66.7\u{a0}%"),
+            (7, 7, "100.0\u{a0}%"),
+            (u64::MAX, u64::MAX, "100.0\u{a0}%"),
+        ] {
+            assert_eq!(share(part, whole), expect);
+        }
     }
 
     proptest! {

@@ -12,12 +12,20 @@ use crate::facts::Facts;
 use crate::history;
 use crate::list::List;
 use crate::pages;
-use crate::pages::assets::ASSETS;
+use crate::pages::assets::{ASSETS, FAVICON};
+use crate::robots;
 use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
 
 /// The folder of the pages of each software.
 const SOFTWARE_FOLDER: &str = "software";
+
+/// The sitemap. There is none without an address.
+const SITEMAP: &str = "sitemap.xml";
+const SITEMAP_GZIP: &str = "sitemap.xml.gz";
+
+/// The picture for links to the site, as [`crate::pages`] name it.
+const CARD: &str = "card.png";
 
 /// A site that is being written beside the published one. Dropped, it is taken away again.
 #[derive(Debug)]
@@ -108,11 +116,19 @@ impl Site {
         let mut ranking = software::rank(candidates, &mut listed, software::sha256)?;
         // Before the pages that link to them.
         write_software(&mut staging, &facts, listed.rows, &mut ranking)?;
+        software::files::write(&mut staging, SOFTWARE_FOLDER, &mut listed, &ranking.pages)?;
         for (name, bytes) in ASSETS {
             staging.write(name, bytes.as_bytes())?;
         }
+        staging.write("favicon.ico", FAVICON)?;
+        staging.write_plain(CARD, &pages::card(&facts, listed.rows)?)?;
+        staging.write("robots.txt", robots::robots_txt(&facts).as_bytes())?;
+        match robots::sitemap(&facts, &ranking.pages) {
+            Some(sitemap) => staging.write(SITEMAP, sitemap.as_bytes())?,
+            None => staging.retire(&[SITEMAP, SITEMAP_GZIP]),
+        }
         let mut page = |name: &str, text: String| staging.write(name, text.as_bytes());
-        page("index.html", pages::start(&facts, &listed, &ranking)?)?;
+        page("index.html", pages::start(&facts, &listed, &ranking))?;
         page("why.html", pages::why(&facts, written.shape))?;
         page("owners.html", pages::owners(&facts))?;
         page("data.html", pages::data(&facts))?;
@@ -142,7 +158,7 @@ fn write_software(
     staging.make_folder(SOFTWARE_FOLDER)?;
     for software in std::mem::take(&mut ranking.pages) {
         let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
-        let text = pages::software(facts, listed, &software)?;
+        let text = pages::software(facts, listed, &software);
         if staging.write_page(&name, text.as_bytes())? {
             ranking.pages.push(software);
         } else {

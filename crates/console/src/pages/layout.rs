@@ -77,6 +77,7 @@ impl<'p> Page<'p> {
     fn header(&self, visitor: &Visitor) -> Markup {
         html! {
             header {
+                a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; "Fedicensus console" }
                 div.visitor {
                     span { "Logged in as " (visitor.session.moderator) }
                     form method="post" action="/logout" {

@@ -6,15 +6,22 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
 
 /// Names below the public folder, and contents.
-pub(crate) const ASSETS: [(&str, &str); 7] = [
+pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("style.css", STYLE),
+    ("noscript.css", include_str!("../../assets/noscript.css")),
     ("icon.svg", include_str!("../../assets/icon.svg")),
     ("sha256.js", include_str!("../../assets/sha256.js")),
     ("name.js", include_str!("../../assets/name.js")),
     ("why.js", include_str!("../../assets/why.js")),
     ("rows.js", include_str!("../../assets/rows.js")),
     ("list.js", include_str!("../../assets/list.js")),
+    ("plot.js", include_str!("../../assets/plot.js")),
+    ("owners.js", include_str!("../../assets/owners.js")),
+    ("copy.js", include_str!("../../assets/copy.js")),
 ];
+
+/// The icon for programs that ask for it under the oldest of names.
+pub(crate) const FAVICON: &[u8] = include_bytes!("../../assets/favicon.ico");
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Page, fill_in};
+use super::layout::{Page, fill_in, moment};
 use crate::facts::Facts;
+use crate::text::{grouped, size};
+
+/// Where the files are.
+const FOLDER: &str = "/data/";
 
 /// The published files that are meant for programs, and what each holds.
 const FILES: [(&str, &str); 10] = [
@@ -13,11 +17,11 @@ const FILES: [(&str, &str); 10] = [
     ),
     (
         "/data/nodes.json",
-        "The names of all listed hosts: a sorted JSON array. Also at /nodes.json.",
+        "The names of all listed hosts, a sorted JSON array. Also at /nodes.json.",
     ),
     (
         "/data/instances.ndjson",
-        "A JSON object a line for each listed host: host, software, version, state, first_seen, last_alive.",
+        "One JSON object per line and listed host: host, software, version, state, open_registrations, first_seen, last_alive.",
     ),
     (
         "/data/instances.csv",
@@ -29,11 +33,11 @@ const FILES: [(&str, &str); 10] = [
     ),
     (
         "/data/software.json",
-        "How many listed hosts run which software, and which versions of it.",
+        "How many listed hosts run which software and version.",
     ),
     (
         DAYS,
-        "What changed from one publication to the next, a file a day; the index has which days there are. A mirror follows with these alone.",
+        "What changed from one publication to the next, one file per day; the index lists the days. A mirror can follow with these files only.",
     ),
     (
         "/data/changes/feed.atom",
@@ -41,23 +45,24 @@ const FILES: [(&str, &str); 10] = [
     ),
     (
         "/data/index.json.minisig",
-        "The index's signature, and with its hashes that of every file (minisign).",
+        "The signature of the index (minisign); its hashes cover every other file.",
     ),
-    ("/data/fedicensus.pub", "The key that it is signed with."),
+    ("/data/fedicensus.pub", "The public key of the signature."),
 ];
 
-/// The files of many days. Which of them stand is not known here: a day on which nothing was published has none.
+/// The files of the days. The page does not know which of them exist: a day without a publication
+/// has none.
 const DAYS: &str = "/data/changes/YYYY-MM-DD.ndjson";
 
-/// Ways to read them, each a heading and its lines; `{}` stands for the address of this site.
+/// Ways to read them, each a heading and its lines; `{}` is the address of this site.
 const EXAMPLES: [(&str, &str); 5] = [
     (
-        "curl and jq: how many, and the names of all that run Lemmy",
+        "curl and jq: the number of instances, and all that run Lemmy and let people sign up",
         "curl -s --compressed {}/data/nodes.json | jq length\n\
-         curl -s --compressed {}/data/instances.ndjson | jq -r 'select(.software == \"lemmy\") | .host'\n",
+         curl -s --compressed {}/data/instances.ndjson | jq -r 'select(.software == \"lemmy\" and .open_registrations) | .host'\n",
     ),
     (
-        "curl: only when there is something new",
+        "curl: download only what is new",
         "curl -s --compressed --etag-save nodes.etag --etag-compare nodes.etag -o nodes.json {}/data/nodes.json\n",
     ),
     (
@@ -75,7 +80,7 @@ const EXAMPLES: [(&str, &str); 5] = [
          \x20   print(hosts, name)\n",
     ),
     (
-        "A mirror: fetch the index, make sure that it is ours, then take what is new in it",
+        "A mirror: fetch the index, verify its signature, then fetch the files whose hash is new",
         "curl -s -O {}/data/fedicensus.pub -O {}/data/index.json -O {}/data/index.json.minisig\n\
          minisign -V -p fedicensus.pub -m index.json && jq -r '.files[] | .sha256 + \"  \" + .name' index.json\n",
     ),
@@ -84,47 +89,62 @@ const EXAMPLES: [(&str, &str); 5] = [
 /// The page.
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
-        p { "All that this census publishes is files, made anew about every six hours and each replaced at once, so that nobody ever sees half of one. They may be read from any origin, without a key. Please ask for what is new only: every file has an " code { "ETag" } "." }
+        p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and each file is replaced in one step, so nobody reads half of one." }
+        @if let Some(instances) = facts.standing.instances {
+            p { "The files of " (moment(facts.rows_read)) " list " (grouped(instances)) " instances." }
+        }
+        p { "Pages of any origin may read them, without a key. Please request only what is new: every file has an " code { "ETag" } "." }
         h2 { "Files" }
-        table {
-            thead { tr { th scope="col" { "File" } th scope="col" { "What it holds" } } }
-            tbody {
-                @for (path, says) in FILES {
-                    tr {
-                        th scope="row" { @if path == DAYS { (path) } @else { a href=(path) { (path) } } }
-                        td { (says) }
+        div.scroll {
+            table {
+                thead { tr { th scope="col" { "File" } th scope="col" { "What it holds" } th.number scope="col" { "Size" } } }
+                tbody {
+                    @for (path, says) in FILES {
+                        tr {
+                            th scope="row" { code { @if path == DAYS { (path) } @else { a href=(path) { (path) } } } }
+                            td { (says) }
+                            td.number { @if let Some(bytes) = bytes_of(facts, path) { (size(bytes)) } }
+                        }
                     }
                 }
             }
         }
-        p { "The files of the list, the changes, the feed and the index are there compressed as well, with " code { ".gz" } " behind their names." }
+        p { "The list, the changes, the feed and the index also exist compressed, with " code { ".gz" } " appended to their names; clients that accept gzip get that automatically." }
         (rules())
         h2 { "Examples" }
         (fill_in(facts))
         @for (title, lines) in EXAMPLES {
             h3 { (title) }
-            pre tabindex="0" { code { (lines.replace("{}", facts.address())) } }
+            pre.copy tabindex="0" { code { (lines.replace("{}", facts.address())) } }
         }
     };
     Page {
         path: "/data.html",
         title: "Data for programs",
-        script: None,
+        about: "All listed instances of the Fediverse as JSON, CSV and SQLite, with signatures, changes and feeds.",
+        scripts: &["/copy.js"],
     }
     .around(facts, &content)
 }
 
+/// How large the file at this path is, if the standing index says so.
+fn bytes_of(facts: &Facts, path: &str) -> Option<u64> {
+    let name = path.strip_prefix(FOLDER)?;
+    let mut files = facts.standing.files.iter();
+    files.find(|file| file.name == name).map(|file| file.bytes)
+}
+
 fn rules() -> Markup {
     html! {
-        h2 { "Who is listed" }
-        p { "A host is listed when NodeInfo named it as an instance within the last 14 days, unless it asks to be left out of statistics, asks us to stay away, answers 410, or redirects for good to a host that is listed itself. An instance that stops answering stays for a week of daily failures before it counts as dead." }
+        h2 { "Which hosts are listed" }
+        p { "A host is listed if its NodeInfo described an instance within the last 14 days, unless it asks to be left out of statistics, asks us to stay away, answers 410, or redirects permanently to a listed host. An instance that stops answering stays for a week of failed daily checks." }
         dl {
-            dt { code { "alive" } }
-            dd { "It answered when it was last asked." }
-            dt { code { "dying" } }
-            dd { "It was alive, and has not answered lately." }
+            dt { code { "alive" } ", shown as “up”" }
+            dd { "It answered its last check." }
+            dt { code { "dying" } ", shown as “failing”" }
+            dd { "It was alive, and its last checks failed." }
             dt { code { "moving" } }
-            dd { "It was alive, and sends us to another host that is not alive yet." }
+            dd { "It was alive, and redirects to another host where no instance has answered yet." }
         }
         p { "Software names and versions are what instances say of themselves. Escape them before you show them." }
     }

@@ -8,8 +8,8 @@ use crate::facts::Facts;
 
 /// Pages that the navigation leads to.
 const NAVIGATION: [(&str, &str); 5] = [
-    ("/", "The list"),
-    ("/why.html", "Is my instance listed?"),
+    ("/", "Instances"),
+    ("/why.html", "Is mine listed?"),
     ("/software.html", "Software"),
     ("/owners.html", "For owners"),
     ("/data.html", "Data"),
@@ -24,8 +24,10 @@ pub(crate) struct Page<'a> {
     pub(crate) path: &'a str,
     /// Its heading and the window's title.
     pub(crate) title: &'a str,
-    /// The script that it loads.
-    pub(crate) script: Option<&'a str>,
+    /// One sentence for search engines and for cards of links.
+    pub(crate) about: &'a str,
+    /// The scripts that it loads.
+    pub(crate) scripts: &'a [&'a str],
 }
 
 impl Page<'_> {
@@ -40,16 +42,30 @@ impl Page<'_> {
                     meta http-equiv="Content-Security-Policy" content=(CONTENT_SECURITY_POLICY.replace(" frame-ancestors 'none';", ""));
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="referrer" content="no-referrer";
-                    title { (self.title) " · Fedicensus" }
+                    title { (self.title) " · " (facts.title) }
+                    meta name="description" content=(self.about);
+                    meta property="og:title" content=(self.title);
+                    meta property="og:description" content=(self.about);
+                    meta property="og:type" content="website";
+                    meta property="og:site_name" content=(facts.title);
+                    @if let Some(address) = &facts.address {
+                        @if !self.path.is_empty() { meta property="og:url" content=(format!("{address}{}", self.path)); }
+                        meta property="og:image" content=(format!("{address}/card.png"));
+                        meta property="og:image:alt" content="The number of listed instances and their total over time";
+                        meta name="twitter:card" content="summary_large_image";
+                    }
                     link rel="icon" href="/icon.svg" type="image/svg+xml";
+                    link rel="alternate" type="application/atom+xml" href="/data/changes/feed.atom" title="New and gone instances (Atom)";
                     link rel="stylesheet" href="/style.css";
-                    @if let Some(script) = self.script {
+                    noscript { link rel="stylesheet" href="/noscript.css"; }
+                    @for script in self.scripts {
                         script type="module" src=(script) {}
                     }
                 }
                 body {
                     a.skip href="#content" { "Skip to the content" }
                     header {
+                        a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; (facts.title) }
                         nav aria-label="Pages" {
                             ul {
                                 @for (path, name) in NAVIGATION {
@@ -74,18 +90,34 @@ fn foot(facts: &Facts) -> Markup {
     html! {
         footer {
             p {
-                "As of " (moment(facts.made))
+                "Updated " (moment(facts.made))
                 @if facts.rows_read != facts.made { ", the list as of " (moment(facts.rows_read)) }
-                ". Made anew about every six hours."
+                ". Contact: "
+                @if let Some(operator) = &facts.operator { (operator) ", " }
+                (contact(facts)) ". Licence of the data: " (licence(facts)) "."
             }
-            p { "Contact: " (contact(facts)) ". Made by " a href=(SOURCE) { "Fedicensus" } ", which is free software." }
+            p { "Made by " a href=(SOURCE) { "Fedicensus" } ", which is free software. This site sets no cookies and loads nothing from elsewhere." }
         }
     }
 }
 
-fn moment(at: Moment) -> Markup {
-    let at = at.to_string();
-    html! { time datetime=(at) { (at) } }
+/// The licence of the data, as a link for those that are one identifier of SPDX's list.
+fn licence(facts: &Facts) -> Markup {
+    let is_one = !facts.licence.contains([' ', '(', ')', '+']);
+    html! {
+        @if is_one {
+            a rel="license" href=(format!("https://spdx.org/licenses/{}.html", facts.licence)) { (facts.licence) }
+        } @else {
+            (facts.licence)
+        }
+    }
+}
+
+/// A moment to the minute, for people.
+pub(crate) fn moment(at: Moment) -> Markup {
+    let exact = at.to_string();
+    let minute = exact.get(..16).map(|minute| minute.replace('T', " "));
+    html! { time datetime=(exact) { (minute.as_deref().unwrap_or(&exact)) " UTC" } }
 }
 
 /// The contact, as a link where it is one.
@@ -99,11 +131,11 @@ pub(crate) fn contact(facts: &Facts) -> Markup {
     }
 }
 
-/// What stands beside examples that don't know where the site is read.
+/// What examples need that don't know where the site is read.
 pub(crate) fn fill_in(facts: &Facts) -> Markup {
     html! {
         @if facts.address.is_none() {
-            p { "Put the address of this site in the place of " code { (facts.address()) } "." }
+            p.fill-in { "Replace " code { (facts.address()) } " with the address of this site." }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is shown for an address that leads nowhere.
+//! The page for addresses that lead nowhere.
 
 use maud::html;
 
@@ -8,17 +8,18 @@ use crate::facts::Facts;
 /// The page for status 404.
 pub(crate) fn missing(facts: &Facts) -> String {
     let content = html! {
-        p { "There is no such page. The page of a software goes away when nothing listed runs on it any more." }
+        p.lead { "There is no such page. A software's page disappears when no listed instance runs it." }
         ul {
-            li { a href="/" { "The list" } }
+            li { a href="/" { "The list of instances" } }
             li { a href="/software.html" { "All software" } }
-            li { a href="/data.html" { "Files for programs" } }
+            li { a href="/data.html" { "Data" } }
         }
     };
     Page {
         path: "",
-        title: "Not found",
-        script: None,
+        title: "Page not found",
+        about: "There is no such page.",
+        scripts: &[],
     }
     .around(facts, &content)
 }

@@ -9,85 +9,118 @@ use crate::robots::EXAMPLES;
 /// The page.
 pub(crate) fn owners(facts: &Facts) -> String {
     let content = html! {
-        p { "This census visits every host of the Fediverse that it knows about once a day, to see whether an instance lives there and what software it runs. It never asks for anything about users or posts, and keeps host names, states, software names and versions, times and reasons alone." }
-        h2 { "Who asks" }
-        p { "Every request carries this user agent:" }
-        pre tabindex="0" { code { (facts.user_agent) } }
-        p { "Whoever runs this census reads " (contact(facts)) ". To find out what we know of your host, " a href="/why.html" { "ask for its name" } "." }
-        h2 { "What is asked for" }
-        ol {
-            li { code { "/robots.txt" } ", first and always; every other request keeps to it." }
-            li { code { "/.well-known/nodeinfo" } " and the NodeInfo document on the same host that it names." }
-            li { "With some software, the setting by which an instance asks to be left out of statistics." }
-            li { "About every third day the list of peers, where the software tells it." }
-        }
-        p { "A check makes at most 40 requests, four a second, and ends after 60 seconds. It is made about once in 29 hours; after a week of failures once a week, then less. Only port 443 is asked, over TLS with a valid certificate." }
-        (opt_out(facts))
-        (robots())
+        p.lead { "This census checks every known host of the Fediverse about once a day: does an instance respond there, and which software does it run? Nothing is read about users or posts. Only host names, states, software names and versions, whether sign-up is open, times and reasons are kept." }
         @match facts.intake {
-            Intake::Open => (submit(facts)),
+            Intake::Open => (buttons(facts)),
             Intake::Closed => {
-                h2 { "How to be listed" }
-                p { "An instance that federates is found by itself, through the peers lists of others. To be asked at once, write to " (contact(facts)) "." }
+                h2 id="submit" { "How to be listed" }
+                p { "An instance that federates is found automatically, through the peers lists of others. To have it checked soon, write to " (contact(facts)) "." }
             }
         }
+        (opt_out(facts))
+        h2 { "Who checks" }
+        p { "Every request carries this user agent:" }
+        pre tabindex="0" { code { (facts.user_agent) } }
+        p { "The operator reads " (contact(facts)) ". To see what is known of your host, " a href="/why.html" { "look it up" } "." }
+        h2 { "What is requested" }
+        ol {
+            li { code { "/robots.txt" } ", always first. Every other request obeys it." }
+            li { code { "/.well-known/nodeinfo" } " and the NodeInfo document on the same host that it links to." }
+            li { "For some software, the setting by which an instance asks to be left out of statistics." }
+            li { "About every third day the list of peers, if the software publishes it." }
+        }
+        p { "A check makes at most 40 requests, four per second, and ends after 60 seconds. It runs about every 29 hours; after a week of failures weekly, later less often. Only port 443 is used, over TLS with a valid certificate." }
+        (robots())
     };
     Page {
         path: "/owners.html",
         title: "For owners of instances",
-        script: None,
+        about: "Who checks your instance, how often and for what, and how to be left out or listed.",
+        scripts: if facts.intake == Intake::Open { &["/owners.js", "/copy.js"] } else { &[] },
     }
     .around(facts, &content)
+}
+
+/// The form, what it needs to be believed, and the same by hand.
+fn buttons(facts: &Facts) -> Markup {
+    let command = |path: &str| {
+        format!(
+            "curl -s -H 'Content-Type: application/json' -d '{{\"host\":\"instance.example\"}}' {}{path}\n",
+            facts.address()
+        )
+    };
+    html! {
+        h2 id="submit" { "Submit your instance, or opt out" }
+        p { "First show that the host is yours: add one TXT record to its DNS. Then press the button. An instance that federates is also found without this." }
+        div.scroll {
+            table {
+                thead { tr { th scope="col" { "To" } th scope="col" { "TXT record" } th scope="col" { "By command" } } }
+                tbody {
+                    tr {
+                        th scope="row" { "be checked soon" }
+                        td { code { "_fedicensus.instance.example. IN TXT \"fedicensus-proof=submit\"" } }
+                        td { a href="#by-command" { "submit" } }
+                    }
+                    tr {
+                        th scope="row" { "be left out" }
+                        td { code { "_fedicensus.instance.example. IN TXT \"fedicensus-proof=opt-out\"" } }
+                        td { a href="#by-command" { "opt out" } }
+                    }
+                }
+            }
+        }
+        form.ask.scripted id="owner" {
+            div {
+                label for="owner-host" { "Your domain" }
+                input id="owner-host" name="host" type="text" inputmode="url" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="instance.example" aria-describedby="owner-status";
+            }
+            button.primary type="submit" value="submit" { "Submit" }
+            button type="submit" value="opt-out" { "Opt out" }
+        }
+        p.status id="owner-status" role="status" {}
+        div.notice id="owner-proof" hidden {
+            p { "This record has to be in your DNS first. A resolver may remember for up to an hour that there was none." }
+            pre tabindex="0" { code {} }
+        }
+        p { "Without access to DNS, serve the line " code { "fedicensus-proof=submit" } " or " code { "fedicensus-proof=opt-out" } " as plain text at " code { "https://instance.example/.well-known/fedicensus" } " instead. It is requested after robots.txt, at most once a minute for each registered domain. An opt-out takes effect at once and is taken back only with a signed token or by the operator." }
+        h3 id="by-command" { "By command" }
+        pre tabindex="0" { code { (command("/submit")) (command("/opt-out")) } }
+        (fill_in(facts))
+    }
 }
 
 fn opt_out(facts: &Facts) -> Markup {
     html! {
         h2 id="opt-out" { "How to opt out" }
-        p { "Any of these is enough. From the first publication on after we have noticed, the host is named in no file; only who knows the name can ask for it. Publications are at most six and a quarter hours apart, unless something is amiss here." }
+        p { "Any of these is enough. Once we have noticed, the next publication names the host in no file. Publications are at most six and a quarter hours apart, unless something is broken here." }
         dl {
             dt { "robots.txt" }
-            dd { "Noticed at the next check, within about a day, and in force from the next publication on. From then on we ask weekly for robots.txt alone whether it still says so. Examples are below." }
+            dd { "Noticed at the next check, within about a day. From then on only robots.txt is requested, weekly, to see whether it still says so. Examples are below." }
             dt { "Your software's own setting" }
             dd { code { "metadata.private" } " in NodeInfo, " code { "site.private" } " with GNU Social and Friendica, " code { "hide_in_statistics" } " with Hubzilla: never listed while it is set. Noticed at the next check." }
             dt { "410 Gone" }
-            dd { "Answered for " code { "/.well-known/nodeinfo" } ": noticed at the next check, and off the list until an instance answers there again. It is asked again after about a day; from the second time in a row on it counts as dead, and is asked once in four weeks." }
+            dd { "For " code { "/.well-known/nodeinfo" } ": noticed at the next check, and off the list until an instance answers there again. It is checked again after about a day; from the second time in a row once in four weeks." }
             @if facts.intake == Intake::Open {
-                dt { "POST /opt-out" }
-                dd { "Proven by a token, a TXT record at " code { "_fedicensus.HOST" } " or a file at " code { "https://HOST/.well-known/fedicensus" } ": in force at once, off the list from the next publication on, and never asked again. Anybody can have us look for that file, after robots.txt: at most once a minute for each registered domain." }
+                dt { a href="#submit" { "The button above" } }
+                dd { "Effective at once, off the list with the next publication, and never checked again." }
             }
-            dt { "A word to us" }
-            dd { (contact(facts)) ": never asked again, and off the list from the next publication on." }
+            dt { "A message to us" }
+            dd { (contact(facts)) ": off the list with the next publication, and never checked again." }
         }
-        p { "Silence takes none of these back, and no error of your server does; only whoever opted out does." }
+        p { "No silence or error of your server takes an opt-out back; only whoever made it does." }
     }
 }
 
 fn robots() -> Markup {
     html! {
-        h2 { "Examples for robots.txt" }
-        p { "Our name in it is " code { "Fedicensus" } ", in any case. A group for us counts before the one for everybody. Each of these is tried on the program that reads them." }
-        p { "Serve the file from this host: one that redirects to another host can't be read, and counts as no file, which allows everything. The text is read as UTF-8, or as UTF-16 with a byte order mark." }
-        p { "Some software ships a robots.txt that refuses everybody, and is missing from the list until its owner changes that: snac2 does. GoToSocial's refuses its API alone, so it is listed and its peers are not read." }
+        h2 id="robots" { "Examples for robots.txt" }
+        p { "Our name in it is " code { "Fedicensus" } ", in upper or lower case. A group for us takes precedence over the group for everybody. Each of these examples is tested with the program that reads them." }
+        p { "Serve the file from this host. A file that redirects to another host can't be read and counts as missing, which allows everything. The text is read as UTF-8, or as UTF-16 with a byte order mark." }
+        p { "snac2 ships a robots.txt that refuses everybody, so such an instance is missing until its owner changes that. GoToSocial's refuses its API only, so it is listed and its peers are not read." }
         @for example in EXAMPLES {
             h3 { (example.title) }
             p { (example.says) }
             pre tabindex="0" { code { (example.text) } }
         }
-    }
-}
-
-fn submit(facts: &Facts) -> Markup {
-    let commands = format!(
-        "# at https://instance.example/.well-known/fedicensus, or as a TXT record at _fedicensus.instance.example\n\
-         fedicensus-proof=submit\n\n\
-         curl -s -H 'Content-Type: application/json' -d '{{\"host\":\"instance.example\"}}' {}/submit\n",
-        facts.address()
-    );
-    html! {
-        h2 { "How to be listed" }
-        p { "An instance that federates is found by itself, through the peers lists of others. To be asked soon, show that the host is yours and submit it:" }
-        pre tabindex="0" { code { (commands) } }
-        (fill_in(facts))
-        p { "To opt out in the same way, put " code { "fedicensus-proof=opt-out" } " in its place and send the same to " code { "/opt-out" } "." }
     }
 }

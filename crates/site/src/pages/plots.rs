@@ -1,138 +1,210 @@
-//! Plots over time, each with a table that says the same.
+//! Plots over time, each with a table of the same numbers.
+
+mod axis;
+mod card;
+mod draw;
 
 use census::state::StateName;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::layout::strangers;
-use super::plot::{Caption, Extent, LINES_MAX, plot};
 use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::history::{self, Day, Point};
-use crate::text::grouped;
+use crate::software::Ranking;
+use crate::text::{grouped, share};
+use draw::{Caption, Height, Line, plot};
 
-/// Rows of a table beside a plot: as many as one reads.
+/// Rows of a table below a plot: as many as one reads.
 const TABLE_ROWS_MAX: usize = 31;
 
-/// Known hosts by state: a panel each, for the dead are many times the living.
-pub(crate) fn states(facts: &Facts) -> Result<Markup, SiteError> {
-    let mut panels = Vec::new();
-    for state in StateName::ALL {
-        let name = name_of(state);
-        let id = format!("plot-{}", state.as_str().replace('_', "-"));
-        let count = |day: &Day| day.by_state.get(&state).copied().unwrap_or(0);
-        let line = history::stock(&facts.history, |day| Some(count(day)));
-        let says = says(&line);
-        let caption = Caption {
-            id: &id,
-            title: name,
-            says: &says,
-        };
-        let now = facts.known.get(&state).copied().unwrap_or(0);
-        let drawn = plot(caption, Extent::Small, &[line])?;
-        panels.push(html! { figure { figcaption { (name) ": " (grouped(now)) } (drawn) } });
-    }
-    Ok(html! {
-        div.panels { @for panel in panels { (panel) } }
-        (table(
-            "Known hosts by state",
-            &StateName::ALL.map(|state| html! { (name_of(state)) }),
-            &facts.history,
-            |day| StateName::ALL.map(|state| day.by_state.get(&state).copied()).to_vec(),
-        ))
-    })
+/// Software with a plot of its own on the start page.
+const PANELS: usize = 8;
+
+/// Days that new and gone instances are averaged over: a week has no weekday.
+const SMOOTHED_DAYS: usize = 7;
+
+/// The picture for links to the site.
+pub(crate) fn card(facts: &Facts, listed: u64) -> Result<Vec<u8>, SiteError> {
+    let points = history::stock(&facts.history, |day| Some(day.listed()));
+    card::card(listed, &points)
 }
 
-/// Listed hosts by the software that is most frequent on the last day.
-pub(crate) fn softwares(facts: &Facts) -> Result<Markup, SiteError> {
+/// Listed instances in all.
+pub(crate) fn total(facts: &Facts) -> Markup {
     let days = &facts.history;
-    let names: Vec<&str> = days
-        .last()
-        .map(|day| {
-            day.by_software
-                .iter()
-                .take(LINES_MAX)
-                .map(|(name, _)| name.as_str())
-                .collect()
-        })
-        .unwrap_or_default();
-    let lines: Vec<Vec<Point>> = names
-        .iter()
-        .map(|name| history::stock(days, |day| day.software(name)))
-        .collect();
+    let points = history::stock(days, |day| Some(day.listed()));
+    let says = says(&points);
     let caption = Caption {
-        id: "plot-software",
-        title: "Listed instances by software",
-        says: &format!(
-            "A line for each of the {} most frequent. The table beside it has the numbers.",
-            names.len()
-        ),
+        id: "plot-total",
+        title: "Listed instances over time",
+        says: &says,
     };
+    let lines = [bare("instances", points)];
+    figure(
+        html! { "Listed instances over time" },
+        &plot(caption, Height::Tall, &lines),
+        &table("Listed instances", &[html! { "Listed" }], days, |day| {
+            vec![Some(day.listed())]
+        }),
+    )
+}
+
+/// Listed hosts of the most frequent software of the last day, a panel each.
+pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
+    let days = &facts.history;
+    let Some(last) = days.last() else {
+        return html! {};
+    };
+    let names: Vec<&str> = last
+        .by_software
+        .iter()
+        .take(PANELS)
+        .map(|(name, _)| name.as_str())
+        .collect();
     let heads: Vec<Markup> = names.iter().map(|name| software_name(name)).collect();
-    Ok(html! {
-        figure {
-            figcaption { "Listed instances by software" }
-            (plot(caption, Extent::Wide, &lines)?)
-            (legend(&heads))
+    html! {
+        div.panels {
+            @for (number, name) in names.iter().enumerate() {
+                @let points = history::stock(days, |day| day.software(name));
+                @let says = says(&points);
+                @let title = format!("Listed instances that run {name}");
+                @let id = format!("plot-software-{number}");
+                @let caption = Caption { id: &id, title: &title, says: &says };
+                @let now = last.software(name).unwrap_or(0);
+                figure.panel {
+                    figcaption {
+                        (software_link(name, ranking))
+                        span.figures { b { (grouped(now)) } " " (share(now, last.listed())) }
+                    }
+                    (plot(caption, Height::Small, &[bare("instances", points)]))
+                    p.readout aria-live="polite" {}
+                }
+            }
         }
         (table("Listed instances by software", &heads, days, |day| {
             names.iter().map(|name| day.software(name)).collect()
         }))
-    })
+    }
 }
 
-/// Hosts that came onto the list and left it, a day.
-pub(crate) fn coming_and_going(facts: &Facts) -> Result<Markup, SiteError> {
+/// Instances that came onto the list and left it, per day.
+pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
     let days = &facts.history;
+    let flow = |name, count: fn(&Day) -> u64| Line {
+        name,
+        points: history::mean(days, SMOOTHED_DAYS, count),
+        raw: history::daily(days, count),
+    };
     let lines = [
-        history::flow(days, |day| day.appeared),
-        history::flow(days, |day| day.left),
+        flow("new", |day| day.appeared),
+        flow("gone", |day| day.left),
     ];
     let caption = Caption {
         id: "plot-changes",
-        title: "Appeared and left a day",
-        says: "Two lines: instances that came onto the list, and instances that left it. The table beside it has the numbers.",
+        title: "New and gone instances per day",
+        says: "Two lines, each the mean of seven days, with the single days behind them. The table below has the numbers.",
     };
-    let heads = ["Appeared", "Left"].map(|name| html! { (name) });
-    Ok(html! {
-        figure {
-            figcaption { "Appeared and left a day" }
-            (plot(caption, Extent::Wide, &lines)?)
-            (legend(&heads))
-        }
-        (table("Appeared and left a day", &heads, days, |day| {
+    let heads = ["New", "Gone"].map(|name| html! { (name) });
+    figure(
+        html! {
+            "New and gone instances per day"
+            span.figures { (key(0, "new")) (key(1, "gone")) " (mean of 7 days; single days behind it)" }
+        },
+        &plot(caption, Height::Tall, &lines),
+        &table("New and gone instances per day", &heads, days, |day| {
             vec![Some(day.appeared), Some(day.left)]
-        }))
-    })
+        }),
+    )
 }
 
-/// One software over time; nothing when the daily counts don't name it on two days at least.
-pub(crate) fn software_plot(facts: &Facts, name: &str) -> Result<Markup, SiteError> {
-    let line = history::stock(&facts.history, |day| day.software(name));
-    if line.len() < 2 {
-        return Ok(html! {});
+/// Known hosts that respond, fail and are unreachable.
+pub(crate) fn states(facts: &Facts) -> Markup {
+    const SHOWN: [(StateName, &str); 3] = [
+        (StateName::Alive, "alive"),
+        (StateName::Dying, "dying"),
+        (StateName::Dead, "dead"),
+    ];
+    let days = &facts.history;
+    let count = |day: &Day, state: StateName| day.by_state.get(&state).copied().unwrap_or(0);
+    let lines =
+        SHOWN.map(|(state, name)| bare(name, history::stock(days, |day| Some(count(day, state)))));
+    let caption = Caption {
+        id: "plot-states",
+        title: "Known hosts by state",
+        says: "Three lines: alive, dying and dead hosts. The table below has all states.",
+    };
+    figure(
+        html! {
+            "Known hosts by state"
+            span.figures {
+                @for (number, (state, name)) in SHOWN.into_iter().enumerate() {
+                    (key(number, name)) " " b { (grouped(facts.known.get(&state).copied().unwrap_or(0))) } " "
+                }
+            }
+        },
+        &plot(caption, Height::Tall, &lines),
+        &table(
+            "Known hosts by state",
+            &StateName::ALL.map(|state| html! { (name_of(state)) }),
+            days,
+            |day| StateName::ALL.map(|state| Some(count(day, state))).to_vec(),
+        ),
+    )
+}
+
+/// One software over time. Without a day that names it there is no plot.
+pub(crate) fn software_plot(facts: &Facts, name: &str) -> Markup {
+    let points = history::stock(&facts.history, |day| day.software(name));
+    if points.is_empty() {
+        return html! {};
     }
-    let says = says(&line);
+    let says = says(&points);
     let caption = Caption {
         id: "plot",
-        title: "Listed instances",
+        title: "Listed instances over time",
         says: &says,
     };
-    Ok(html! {
+    figure(
+        html! { "Listed instances over time" },
+        &plot(caption, Height::Tall, &[bare("instances", points)]),
+        &html! {},
+    )
+}
+
+fn bare(name: &str, points: Vec<Point>) -> Line<'_> {
+    Line {
+        name,
+        points,
+        raw: Vec::new(),
+    }
+}
+
+fn figure(caption: Markup, drawn: &Markup, table: &Markup) -> Markup {
+    html! {
         figure {
-            figcaption { "Listed instances" }
-            (plot(caption, Extent::Wide, &[line])?)
+            figcaption { (caption) }
+            (drawn)
+            p.readout aria-live="polite" {}
         }
-    })
+        (table)
+    }
+}
+
+/// What a colour stands for.
+fn key(line: usize, name: &str) -> Markup {
+    html! { span class=(format!("key line{line}")) { (name) } }
 }
 
 /// A line in words.
-fn says(line: &[Point]) -> String {
-    match (line.first(), line.last()) {
-        (Some(first), Some(last)) => format!(
+fn says(points: &[Point]) -> String {
+    match points {
+        [] => "Nothing is known yet.".to_owned(),
+        [only] => format!("{:.0} on {}.", only.value, only.day),
+        [first, .., last] => format!(
             "{:.0} on {}, {:.0} on {}.",
             first.value, first.day, last.value, last.day
         ),
-        _ => "Nothing is known yet.".to_owned(),
     }
 }
 
@@ -144,16 +216,13 @@ fn software_name(name: &str) -> Markup {
     }
 }
 
-/// What each line is, with a piece of it.
-fn legend(names: &[Markup]) -> Markup {
+fn software_link(name: &str, ranking: &Ranking) -> Markup {
+    let page = ranking.pages.iter().find(|page| page.name == name);
     html! {
-        ul.legend {
-            @for (number, name) in names.iter().enumerate() {
-                li {
-                    (PreEscaped(format!(r##"<svg viewBox="0 0 36 6" aria-hidden="true"><path d="M0 3h36" stroke="#{:06X}" stroke-width="3"/></svg>"##, 0x03_0000_usize.saturating_add(number))))
-                    (name)
-                }
-            }
+        @if let Some(page) = page {
+            a href=(page.path()) { (software_name(name)) }
+        } @else {
+            (software_name(name))
         }
     }
 }
@@ -166,8 +235,8 @@ fn table(
     counts: impl Fn(&Day) -> Vec<Option<u64>>,
 ) -> Markup {
     html! {
-        details {
-            summary { (caption) ", as a table" }
+        details.numbers {
+            summary { (caption) " as a table" }
             div.scroll tabindex="0" role="region" aria-label=(caption) {
                 table {
                     thead {
@@ -177,7 +246,7 @@ fn table(
                         }
                     }
                     tbody {
-                        @for day in history::table(days, TABLE_ROWS_MAX) {
+                        @for day in history::table(days, TABLE_ROWS_MAX).into_iter().rev() {
                             tr {
                                 th scope="row" { (day.day) }
                                 @for count in counts(day) {
@@ -193,7 +262,7 @@ fn table(
 }
 
 /// A state as a heading.
-pub(crate) fn name_of(state: StateName) -> &'static str {
+fn name_of(state: StateName) -> &'static str {
     match state {
         StateName::Discovered => "Discovered",
         StateName::Alive => "Alive",

@@ -1,130 +1,182 @@
-//! The start page: what this is, the counts, plots over time, and the list.
+//! The start page: what this is, the counts, the list, and plots over time.
 
-use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::Page;
-use super::plots::{coming_and_going, softwares, states};
-use crate::error::SiteError;
+use super::plots::{new_and_gone, softwares, states, total};
+use super::rows::{COLUMNS, row};
 use crate::facts::Facts;
-use crate::list::{LIST_ROWS_MAX, Listed};
+use crate::list::{Listed, Row};
 use crate::software::Ranking;
 use crate::text::{grouped, size};
 
-/// The columns of the list: its script's names, headings.
-const COLUMNS: [(&str, &str); 6] = [
-    ("host", "Host"),
-    ("software", "Software"),
-    ("version", "Version"),
-    ("state", "State"),
-    ("first_seen", "First seen"),
-    ("last_alive", "Last alive"),
+/// Software that the list's form offers by name. An address may ask for any other.
+const SOFTWARE_OFFERED: usize = 100;
+
+/// Ways to sort the list: what the address says, and the reader's words.
+const SORTS: [(&str, &str); 14] = [
+    ("-first_seen", "Newest first"),
+    ("first_seen", "Oldest first"),
+    ("host", "Host, A to Z"),
+    ("-host", "Host, Z to A"),
+    ("software", "Software, A to Z"),
+    ("-software", "Software, Z to A"),
+    ("-version", "Version, highest first"),
+    ("version", "Version, lowest first"),
+    ("state", "State: up first"),
+    ("-state", "State: moving first"),
+    ("-open_registrations", "Sign-up: open first"),
+    ("open_registrations", "Sign-up: closed first"),
+    ("-last_alive", "Last up, latest first"),
+    ("last_alive", "Last up, earliest first"),
 ];
 
-/// Software that the page names; the rest has its own page.
-const SOFTWARE_NAMED: usize = 12;
-
 /// The page.
-pub(crate) fn start(
-    facts: &Facts,
-    listed: &Listed,
-    ranking: &Ranking,
-) -> Result<String, SiteError> {
+pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String {
+    let has_plots = !facts.history.is_empty() && listed.rows > 0;
     let content = html! {
-        p { "Fedicensus visits every host of the Fediverse that it knows about once a day and lists those where an instance lives. It asks for nothing about users or posts, keeps to robots.txt, and " a href="/owners.html" { "leaves alone" } " who wants to be left alone." }
-        (counts(facts, listed, ranking))
-        p {
-            "Looking for your own instance? " a href="/why.html" { "Ask whether it is listed, and why not" } ". "
-            "A program reads " a href="/data.html" { "files" } "."
+        div.hero {
+            div {
+                p.lead {
+                    "Every known server of the Fediverse, visited about once a day. We count servers, not people: nothing is read about users or posts, and "
+                    a href="/owners.html" { "owners can opt out" } "."
+                }
+                @if listed.rows == 0 { (first_checks(facts)) } @else { (counts(facts, listed, ranking)) }
+            }
+            @if has_plots { div { (total(facts)) } }
         }
-        (list(listed))
-        (most_frequent(ranking))
-        @if !facts.history.is_empty() {
+        @if listed.rows > 0 { (list(facts, listed, ranking)) }
+        @if has_plots {
+            h2 { "Software" }
+            (softwares(facts, ranking))
+            p { a href="/software.html" { "All software and its versions" } }
             h2 { "Over time" }
-            (softwares(facts)?)
-            (coming_and_going(facts)?)
-            h3 { "Known hosts by state" }
-            (states(facts)?)
+            @if facts.history.len() < 2 {
+                p { "Plots of new and gone instances and of all known hosts begin with the second day." }
+            } @else {
+                (new_and_gone(facts))
+                (states(facts))
+            }
+        }
+        h2 { "Looking for something else?" }
+        ul {
+            li { a href="/why.html" { "Is my instance listed? If not, why?" } }
+            li { a href="/data.html" { "Download the data" } " as JSON, CSV or SQLite, or follow the changes" }
+            li { "A server to join: " a href="https://joinmastodon.org/servers" rel="noopener noreferrer" { "joinmastodon.org" } ", " a href="https://join-lemmy.org/instances" rel="noopener noreferrer" { "join-lemmy.org" } " or " a href="https://fedidb.com/" rel="noopener noreferrer" { "fedidb.com" } " help to choose one" }
         }
     };
-    Ok(Page {
+    Page {
         path: "/",
         title: "A census of the Fediverse",
-        script: Some("/list.js"),
+        about: "Every known server of the Fediverse with its software, version and state, updated several times a day, and the whole list as files.",
+        scripts: if listed.rows == 0 { &[] } else { &["/list.js", "/plot.js"] },
     }
-    .around(facts, &content))
+    .around(facts, &content)
+}
+
+/// What there is to say before the first list.
+fn first_checks(facts: &Facts) -> Markup {
+    let known = sum(facts.known.values());
+    html! {
+        div.notice {
+            p { strong { "The first checks are under way." } }
+            p { "This census knows " (grouped(known)) " hosts and has not published an instance yet. The list appears here with the next publication; load this page again in some minutes." }
+        }
+    }
 }
 
 fn counts(facts: &Facts, listed: &Listed, ranking: &Ranking) -> Markup {
-    let known = facts
-        .known
-        .values()
-        .fold(0_u64, |sum, count| sum.saturating_add(*count));
-    let opted_out = facts.known.get(&StateName::OptedOut).copied().unwrap_or(0);
-    let names = ranking.pages.len().saturating_add(ranking.rest.len());
-    let names = u64::try_from(names).unwrap_or(u64::MAX);
+    let week = facts.history.iter().rev().take(7);
+    let new = sum(week.map(|day| &day.appeared));
     html! {
         dl.counts {
             div { dt { "Listed instances" } dd { (grouped(listed.rows)) } }
-            div { dt { "Kinds of software" } dd { (grouped(names)) @if ranking.others > 0 { " or more" } } }
-            div { dt { "Known hosts" } dd { (grouped(known)) } }
-            div { dt { "Opted out" } dd { (grouped(opted_out)) } }
+            div { dt { "New in 7 days" } dd { (grouped(new)) } }
+            div { dt { "Software" } dd { (grouped(ranking.named())) @if ranking.others > 0 { "+" } } }
+            div { dt { "Known hosts" } dd { (grouped(sum(facts.known.values()))) } }
         }
     }
 }
 
-fn most_frequent(ranking: &Ranking) -> Markup {
-    html! {
-        h2 { "Software" }
-        ul.legend {
-            @for software in ranking.pages.iter().take(SOFTWARE_NAMED) {
-                li { a href=(format!("/software/{}.html", software.slug)) { bdi { (software.name) } } " " (grouped(software.count)) }
-            }
-        }
-        p { a href="/software.html" { "All software" } }
-    }
+fn sum<'n>(numbers: impl Iterator<Item = &'n u64>) -> u64 {
+    numbers.fold(0, |sum, number| sum.saturating_add(*number))
 }
 
-fn list(listed: &Listed) -> Markup {
+fn list(facts: &Facts, listed: &Listed, ranking: &Ranking) -> Markup {
+    let made = facts.rows_read.day().to_string();
+    let shown = u64::try_from(listed.newest.len()).unwrap_or(u64::MAX);
     html! {
         h2 id="instances" { "Instances" }
         noscript {
-            p { "Your browser runs no scripts here. The same list is in " a href="/data/instances.csv" { "a file for spreadsheets" } ", and in parts on " a href="/software.html" { "the pages of each software" } "." }
+            p { "These are the newest instances. Searching needs scripts; without them, take " a href="/data/instances.csv" { "the whole list for spreadsheets" } " or look at " a href="/software.html" { "the pages of each software" } "." }
         }
-        div id="list-begin" hidden {
-            p { "Search and sort all " (grouped(listed.rows.min(LIST_ROWS_MAX))) " instances here. The list is loaded when you ask for it: " (size(listed.wire_bytes)) "." }
-            p { button id="list-load" type="button" { "Load the list" } }
-        }
-        @if listed.rows > LIST_ROWS_MAX {
-            p { "It holds the first " (grouped(LIST_ROWS_MAX)) " of " (grouped(listed.rows)) " by name; all of them are in " a href="/data/instances.csv" { "instances.csv" } "." }
-        }
-        p id="list-status" role="status" {}
-        div id="list" hidden {
-            p {
-                label for="list-search" { "Search" }
-                input id="list-search" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="mastodon 4.5";
-            }
-            div.view id="list-view" tabindex="0" role="region" aria-labelledby="instances" { (table()) }
+        (form(ranking))
+        p id="list-status" role="status" { (grouped(listed.rows)) " instances" }
+        p.notice id="list-none" hidden { "Nothing found. " a id="list-ask" href="/why.html" { "Is it listed? If not, why?" } }
+        div.view id="list-view" tabindex="0" role="region" aria-labelledby="instances" data-made=(made) data-bytes=(listed.wire_bytes) { (table(listed)) }
+        p id="list-more" hidden { "More rows match than can be scrolled through. Narrow the search to see the others." }
+        @if shown < listed.rows {
+            p.scripted { button id="list-load" type="button" { "Load all " (grouped(listed.rows)) " instances (" (size(listed.wire_bytes)) ")" } }
         }
     }
 }
 
-/// Filled by the script.
-fn table() -> Markup {
+fn form(ranking: &Ranking) -> Markup {
+    let choice = |id: &str, label: &str, options: &[(&str, &str)]| {
+        html! {
+            div {
+                label for=(id) { (label) }
+                select id=(id) { @for (value, name) in options { option value=(value) { (name) } } }
+            }
+        }
+    };
     html! {
-        table id="list-table" {
-            thead {
-                tr aria-rowindex="1" {
-                    @for (at, (name, head)) in COLUMNS.into_iter().enumerate() {
-                        th scope="col" id=(format!("list-by-{name}")) aria-sort=(if at == 0 { "ascending" } else { "none" }) {
-                            button type="button" { (head) }
+        form.search.scripted id="list-form" role="search" {
+            div {
+                label for="list-q" { "Search" }
+                input id="list-q" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="Host, URL or @user@host";
+            }
+            div {
+                label for="list-software" { "Software" }
+                select id="list-software" {
+                    option value="" { "Any" }
+                    @for software in ranking.pages.iter().take(SOFTWARE_OFFERED) {
+                        option value=(software.name) { (software.name) " (" (grouped(software.count)) ")" }
+                    }
+                }
+            }
+            div {
+                label for="list-version" { "Version" }
+                input id="list-version" type="text" autocomplete="off" spellcheck="false" placeholder="4.5";
+            }
+            (choice("list-state", "State", &[("", "Any"), ("alive", "Up"), ("dying", "Failing"), ("moving", "Moving")]))
+            (choice("list-signup", "Sign-up", &[("", "Any"), ("yes", "Open"), ("no", "Closed"), ("unknown", "Not said")]))
+            (choice("list-since", "First seen", &[("", "Any time"), ("1", "Today"), ("7", "Last 7 days"), ("30", "Last 30 days"), ("365", "Last year")]))
+            (choice("list-sort", "Sort", &SORTS))
+        }
+    }
+}
+
+/// The newest rows; the script replaces them by what the reader asks for.
+fn table(listed: &Listed) -> Markup {
+    html! {
+        table.list id="list-table" role="table" aria-labelledby="instances" {
+            thead role="rowgroup" {
+                tr role="row" aria-rowindex="1" {
+                    @for (name, head, class) in COLUMNS {
+                        th scope="col" role="columnheader" class=(class) id=(format!("list-by-{name}")) aria-sort=(if name == "first_seen" { "descending" } else { "none" }) {
+                            button type="button" disabled { (head) }
                         }
                     }
                 }
             }
-            tbody.gap id="list-before" aria-hidden="true" hidden { tr { td colspan="6" {} } }
-            tbody id="list-rows" {}
-            tbody.gap id="list-after" aria-hidden="true" hidden { tr { td colspan="6" {} } }
+            tbody.gap id="list-before" aria-hidden="true" hidden { tr { td colspan="7" {} } }
+            tbody id="list-rows" role="rowgroup" {
+                @for (number, line) in listed.newest.iter().enumerate() {
+                    @if let Some(parsed) = Row::parse(line) { (row(number.saturating_add(2), parsed)) }
+                }
+            }
+            tbody.gap id="list-after" aria-hidden="true" hidden { tr { td colspan="7" {} } }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! "Is my instance listed, and why not?": a form for the script, a way without it, and all words that an answer may hold.
+//! "Is my instance listed?": a form for the script, a way without it, and all words that an answer
+//! may hold.
 
 use maud::{Markup, html};
 
@@ -9,64 +10,64 @@ use crate::answers::why::{Place, Why};
 use crate::answers::words;
 use crate::facts::{Facts, Intake};
 
-/// The page, where the answers are shared out so.
+/// The page, for answers in files of this shape.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
     let content = html! {
-        p { "Type the name of a host. It does not leave your browser: the answers lie in " (shape.shards) " files by a salted hash of the name, and only the one file that yours is in is asked for. The answers name no host, but anybody who has a list of names can look each of them up. So one answer, without a reason or a time, is for all hosts that opted out, ask to be left out of statistics or are kept out by this census." }
+        p.lead { "Type a domain to see whether this census lists it, what the last check found, and what to do if it is missing." }
         (form())
-        (answer())
-        h2 { "What to do about it" }
-        @match facts.intake {
-            Intake::Open => p { "A host that we do not know can be submitted by its owner: see " a href="/owners.html" { "the page for owners" } "." }
-            Intake::Closed => p { "A host that we do not know can be brought in by whoever runs this census: write to " (contact(facts)) "." }
-        }
-        p { "The operator can say more about your own instance: " (contact(facts)) "." }
+        (answer(facts))
+        p { "The name does not leave your browser. The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
+        (glossary())
         (without_script(facts, shape))
-        (all_words())
     };
     Page {
         path: "/why.html",
-        title: "Is my instance listed, and why not?",
-        script: Some("/why.js"),
+        title: "Is my instance listed?",
+        about: "Look up whether a server of the Fediverse is listed, what its last check found, and what its owner can do.",
+        scripts: &["/why.js", "/copy.js"],
     }
     .around(facts, &content)
 }
 
 fn form() -> Markup {
     html! {
-        form id="ask" hidden {
-            p {
-                label for="host" { "Name of the host" }
+        form.ask.scripted id="ask" {
+            div {
+                label for="host" { "Domain, URL or account" }
                 input id="host" name="host" type="text" inputmode="url" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="instance.example" aria-describedby="problem";
             }
-            p { button type="submit" { "Ask" } }
+            button.primary type="submit" { "Look up" }
         }
-        noscript { p { "Your browser runs no scripts here. " a href="#by-hand" { "Ask by hand" } " instead; it is two commands." } }
+        noscript { p { "Your browser runs no scripts here. Two commands " a href="#by-hand" { "do the same by hand" } "." } }
         p.problem id="problem" role="alert" {}
     }
 }
 
 /// Filled by the script.
-fn answer() -> Markup {
+fn answer(facts: &Facts) -> Markup {
     let lines = [
-        ("answer-state", "Where it stands"),
-        ("answer-found", "What the last check found"),
-        ("answer-asked", "Last asked"),
-        ("answer-next", "Asked next"),
-        ("answer-advice", "What to do about it"),
-        ("answer-made", "As of"),
+        ("answer-found", "Last check found"),
+        ("answer-asked", "Last checked"),
+        ("answer-next", "Next check"),
+        ("answer-made", "Published"),
     ];
     html! {
         div aria-live="polite" {
             section.answer id="answer" aria-labelledby="answer-host" hidden {
-                div data-line { h2 id="answer-host" { "Host" } }
-                p data-line { strong id="answer-why" {} }
+                h2 id="answer-host" { "Host" }
+                p.verdict id="answer-verdict" {}
+                p id="answer-why" {}
+                p data-line { strong { "What to do: " } span id="answer-advice" {} }
                 dl {
                     @for (id, name) in lines {
                         div data-line { dt { (name) } dd id=(id) {} }
                     }
                 }
             }
+        }
+        @match facts.intake {
+            Intake::Open => p { "Owners can " a href="/owners.html#submit" { "submit a host or opt out" } " here. For anything else, write to the operator: " (contact(facts)) "." }
+            Intake::Closed => p { "For anything else about your instance, write to the operator: " (contact(facts)) "." }
         }
     }
 }
@@ -84,49 +85,87 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
     );
     html! {
         h2 id="by-hand" { "By hand" }
-        p { "Write the name in lower case, without a dot at its end, and with umlauts and the like in their " code { "xn--" } " form." }
+        p { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
         pre tabindex="0" { code { (commands) } }
         (fill_in(facts))
-        p { "What comes back is where it stands, why, what the last check found, whether it is listed, when it was last asked and when it will be asked next, in seconds since 1970 (" code { "date -d @1700000000" } "). The words are explained below. Nothing comes back for a host that we know nothing of. An error 404 means that the answers were made again since this page was: load it again, since the commands change with it." }
+        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
+        p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
     }
 }
 
-fn all_words() -> Markup {
+fn glossary() -> Markup {
+    let whys = Why::ALL.iter().map(|why| {
+        let words = words::of_why(*why);
+        Row {
+            word: why.as_str(),
+            says: words.says,
+            advice: words.advice,
+            found_tells_more: words::found_tells_more(*why),
+        }
+    });
+    let unknown = Row {
+        advice: words::UNKNOWN.advice,
+        ..Row::bare("unknown", words::UNKNOWN.says)
+    };
+    let found = words::FOUND.iter().map(|found| {
+        let words = words::of_found(*found);
+        Row {
+            advice: words.advice,
+            ..Row::bare(words::found_word(*found), words.says)
+        }
+    });
+    let places = Place::ALL.map(|place| Row::bare(place.as_str(), words::of_place(place)));
     html! {
-        h2 id="words" { "All words" }
-        h3 { "Where a host stands" }
-        (table("state", Place::ALL.map(|place| (place.as_str(), words::of_place(place), "")).to_vec()))
-        h3 { "Why it is listed, or is not" }
-        (table("why", Why::ALL.iter().map(|why| {
-            let words = words::of_why(*why);
-            (why.as_str(), words.says, words.advice)
-        }).chain([("unknown", words::UNKNOWN.says, words::UNKNOWN.advice)]).collect()))
-        h3 { "What a check found" }
-        (table("found", words::FOUND.iter().map(|found| {
-            let words = words::of_found(*found);
-            (words::found_word(*found), words.says, words.advice)
-        }).collect()))
+        details id="words" {
+            summary { "Glossary: every answer that this page can give" }
+            h3 { "Why a host is listed or not" }
+            (table("why", &whys.chain([unknown]).collect::<Vec<_>>()))
+            h3 { "What a check found" }
+            (table("found", &found.collect::<Vec<_>>()))
+            h3 { "Status" }
+            (table("state", &places))
+        }
     }
 }
 
-/// Words with what they mean and what to do about it, where the script finds them by their names.
-fn table(kind: &str, rows: Vec<(&str, &str, &str)>) -> Markup {
-    let has_advice = rows.iter().any(|(.., advice)| !advice.is_empty());
+/// A word, where the script finds it by its name.
+struct Row {
+    word: &'static str,
+    says: &'static str,
+    advice: &'static str,
+    found_tells_more: bool,
+}
+
+impl Row {
+    fn bare(word: &'static str, says: &'static str) -> Self {
+        Self {
+            word,
+            says,
+            advice: "",
+            found_tells_more: false,
+        }
+    }
+}
+
+fn table(kind: &str, rows: &[Row]) -> Markup {
+    let has_advice = rows.iter().any(|row| !row.advice.is_empty());
     html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { "Word" }
-                    th scope="col" { "Meaning" }
-                    @if has_advice { th scope="col" { "What to do" } }
-                }
-            }
-            tbody {
-                @for (word, says, advice) in rows {
+        div.scroll {
+            table {
+                thead {
                     tr {
-                        th scope="row" { code { (word) } }
-                        td id=(format!("{kind}-{word}")) { (says) }
-                        @if has_advice { td id=(format!("{kind}-{word}-advice")) { (advice) } }
+                        th scope="col" { "Word" }
+                        th scope="col" { "Meaning" }
+                        @if has_advice { th scope="col" { "What to do" } }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            th scope="row" { code { (row.word) } }
+                            td id=(format!("{kind}-{}", row.word)) data-found-tells-more[row.found_tells_more] { (row.says) }
+                            @if has_advice { td id=(format!("{kind}-{}-advice", row.word)) { (row.advice) } }
+                        }
                     }
                 }
             }

@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::Read as _;
 
 use dump::{ListedState, Moment};
 
@@ -11,12 +12,16 @@ fn facts() -> Facts {
         made: Moment::from_milliseconds(0),
         rows_read: Moment::from_milliseconds(0),
         user_agent: "Fedicensus".to_owned(),
+        title: "Fedicensus".to_owned(),
+        operator: None,
+        licence: "CC0-1.0".to_owned(),
         contact: "https://census.example".to_owned(),
         address: None,
         intake: Intake::Closed,
         known: ByState::new(),
         salt: Salt::from_random(7),
         history: Vec::new(),
+        standing: dump::Standing::default(),
     }
 }
 
@@ -26,9 +31,9 @@ fn instance(host: &str, software: &str) -> Instance {
         software: Some(software.to_owned()),
         version: None,
         state: ListedState::Alive,
+        open_registrations: None,
         first_seen: Moment::from_milliseconds(0),
         last_alive: Moment::from_milliseconds(0),
-        open_registrations: None,
     }
 }
 
@@ -45,6 +50,72 @@ fn ranked(folder: &Path, software: &[&str]) -> (Ranking, Vec<Skipped>) {
     let mut ranking = software::rank(candidates, &mut listed, |_name| [7; 32]).unwrap();
     write_software(&mut staging, &facts(), listed.rows, &mut ranking).unwrap();
     (ranking, staging.publish().unwrap())
+}
+
+#[test]
+fn each_software_has_its_instances_as_files() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than what is gathered before it is written.
+    let rows: Vec<_> = (0..2000)
+        .map(|number| {
+            instance(
+                &format!("h{number:04}.example"),
+                ["lemmy", "a b"][number % 2],
+            )
+        })
+        .collect();
+    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
+    for row in &rows {
+        site.instance(row).unwrap();
+    }
+    site.finish().unwrap().publish().unwrap();
+    let names = fs::read(folder.path().join("software/lemmy.json")).unwrap();
+    let names: Vec<String> = serde_json::from_slice(&names).unwrap();
+    let expect: Vec<_> = rows.iter().step_by(2).collect();
+    assert!(names.iter().eq(expect.iter().map(|row| &row.host)));
+    let lines = fs::read_to_string(folder.path().join("software/lemmy.ndjson")).unwrap();
+    let read: Vec<Instance> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(read.iter().eq(expect));
+    let mut unpacked = String::new();
+    let packed = fs::File::open(folder.path().join("software/lemmy.ndjson.gz")).unwrap();
+    flate2::read::GzDecoder::new(packed)
+        .read_to_string(&mut unpacked)
+        .unwrap();
+    assert_eq!(unpacked, lines);
+    let other = fs::read_dir(folder.path().join("software")).unwrap();
+    // The page, names and rows, and all of them packed.
+    assert_eq!(other.count(), 2 * 6);
+}
+
+#[test]
+fn a_sitemap_goes_with_the_address_that_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| fs::read_to_string(folder.path().join(name));
+    let publish = |address: Option<&str>| {
+        let facts = Facts {
+            address: address.map(str::to_owned),
+            // Each publication has another one.
+            salt: Salt::from_random(u128::from(address.is_none())),
+            ..facts()
+        };
+        let mut site = Site::begin(folder.path(), facts, &Cancel::default()).unwrap();
+        site.instance(&instance("a.example", "mastodon")).unwrap();
+        site.finish().unwrap().publish().unwrap();
+    };
+    publish(Some("https://census.example"));
+    let map = read("sitemap.xml").unwrap();
+    for path in ["/", "/why.html", "/software/mastodon.html"] {
+        let url = format!("<loc>https://census.example{path}</loc>");
+        assert!(map.contains(&url), "{map}");
+    }
+    let line = "Sitemap: https://census.example/sitemap.xml\n";
+    assert!(read("robots.txt").unwrap().ends_with(line));
+    publish(None);
+    assert!(read("sitemap.xml").is_err());
+    assert_eq!(read("robots.txt").unwrap(), "User-agent: *\nAllow: /\n");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Rows of the list as HTML; the script on the start page makes the same elements.
+//!
+//! On phones the style sheet turns rows into cards, which would take their roles from a screen
+//! reader: so the roles are written out.
+
+use maud::{Markup, html};
+
+use super::layout::strangers;
+use crate::list::Row;
+
+/// The columns of the list: the script's names, headings, cells' classes.
+pub(crate) const COLUMNS: [(&str, &str, &str); 7] = [
+    ("host", "Host", "host"),
+    ("software", "Software", "software"),
+    ("version", "Version", "version"),
+    ("state", "State", "is"),
+    ("open_registrations", "Sign-up", "signup"),
+    ("first_seen", "First seen", "day first"),
+    ("last_alive", "Last up", "day last"),
+];
+
+/// A row; its number in its table counts from 2, behind the head.
+pub(crate) fn row(number: usize, row: Row<'_>) -> Markup {
+    html! {
+        tr role="row" aria-rowindex=(number) {
+            th.host scope="row" role="rowheader" { (host(row)) }
+            td.software role="cell" { (strangers(row.software)) }
+            td.version role="cell" { (strangers(row.version)) }
+            td.is role="cell" { (state(row)) }
+            td.signup role="cell" { (signup(row)) }
+            td.day.first role="cell" { (row.first_seen) }
+            td.day.last role="cell" { (row.last_alive) }
+        }
+    }
+}
+
+/// A table of instances of one software, which it does not name again.
+pub(crate) fn table(lines: &[String], labelled_by: &str) -> Markup {
+    html! {
+        div.view.short tabindex="0" role="region" aria-labelledby=(labelled_by) {
+            table.list.one role="table" aria-labelledby=(labelled_by) {
+                thead role="rowgroup" {
+                    tr role="row" {
+                        @for (_, head, class) in COLUMNS {
+                            th scope="col" role="columnheader" class=(class) { (head) }
+                        }
+                    }
+                }
+                tbody role="rowgroup" {
+                    @for (number, line) in lines.iter().enumerate() {
+                        @if let Some(parsed) = Row::parse(line) { (row(number.saturating_add(2), parsed)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A host as a link to the instance's own front page, which a reader of a list wants. `nofollow`
+/// because we vouch for none; neither the opened page nor its server learns where the reader came
+/// from. Unicode letters come second, since different letters can look alike.
+fn host(row: Row<'_>) -> Markup {
+    html! {
+        a href=(format!("https://{}/", row.host)) rel="nofollow noopener noreferrer" { (row.host) }
+        @if !row.unicode.is_empty() { " " (strangers(row.unicode)) }
+    }
+}
+
+/// The state as a link to the host's answer.
+fn state(row: Row<'_>) -> Markup {
+    let name = match row.state {
+        "alive" => "up",
+        "dying" => "failing",
+        other => other,
+    };
+    html! {
+        a class=(format!("state {}", row.state)) href=(format!("/why.html#{}", row.host)) aria-label=(format!("{name}: the answer for {}", row.host)) { (name) }
+    }
+}
+
+fn signup(row: Row<'_>) -> &'static str {
+    match row.open_registrations {
+        "yes" => "open",
+        "no" => "closed",
+        _ => "–",
+    }
+}
