@@ -8,7 +8,7 @@ use std::process::Command;
 use tests::Need;
 
 /// Says which program is missing. `None` if one is.
-fn is_there() -> Option<()> {
+pub(crate) fn is_there() -> Option<()> {
     for program in ["nginx", "chromium", "node"] {
         let found = Command::new("sh")
             .args(["-c", &format!("command -v {program}")])

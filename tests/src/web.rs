@@ -21,13 +21,36 @@ pub struct Web {
     log: PathBuf,
 }
 
+/// Sockets that nginx passes requests on to.
+#[derive(Default)]
+struct Behind<'p> {
+    intake: Option<&'p Path>,
+    console: Option<&'p Path>,
+}
+
 impl Web {
     /// Serves the files of `public`; `folder` is for what nginx writes itself, and may hold a `clients.conf`.
     ///
     /// # Errors
     /// When nginx is not installed, or does not come to listen.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
-        Self::start_with(folder, public, None).await
+        Self::start_with(folder, public, Behind::default()).await
+    }
+
+    /// Passes submissions and opt-outs on to the intake behind this socket.
+    ///
+    /// # Errors
+    /// When nginx is not installed, or does not come to listen.
+    pub async fn start_with_intake(
+        folder: &Path,
+        public: &Path,
+        intake: &Path,
+    ) -> anyhow::Result<Self> {
+        let behind = Behind {
+            intake: Some(intake),
+            console: None,
+        };
+        Self::start_with(folder, public, behind).await
     }
 
     /// Serves the console behind this socket as well, at a port of its own.
@@ -39,14 +62,14 @@ impl Web {
         public: &Path,
         console: &Path,
     ) -> anyhow::Result<Self> {
-        Self::start_with(folder, public, Some(console)).await
+        let behind = Behind {
+            intake: None,
+            console: Some(console),
+        };
+        Self::start_with(folder, public, behind).await
     }
 
-    async fn start_with(
-        folder: &Path,
-        public: &Path,
-        console: Option<&Path>,
-    ) -> anyhow::Result<Self> {
+    async fn start_with(folder: &Path, public: &Path, behind: Behind<'_>) -> anyhow::Result<Self> {
         let port = free_port()?;
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nginx");
         let place = folder.display();
@@ -55,12 +78,18 @@ impl Web {
             .replace("/etc/fedicensus/", &format!("{place}/"))
             .replace("root /public;", &format!("root {};", public.display()))
             .replace("listen 8080", &format!("listen 127.0.0.1:{port}"));
+        let text = match behind.intake {
+            Some(socket) => {
+                text.replace("/run/intake-http/http.sock", &socket.display().to_string())
+            }
+            None => text,
+        };
         std::fs::write(folder.join("nginx.conf"), text)?;
         std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
         // The metrics have a port of their own, of which nothing is asked here.
         std::fs::write(folder.join("metrics.conf"), "")?;
         let console_port = free_port()?;
-        if let Some(socket) = console {
+        if let Some(socket) = behind.console {
             let text = std::fs::read_to_string(own.join("console.conf"))?
                 .replace("/tmp/", &format!("{place}/"))
                 .replace("/run/console-http/http.sock", &socket.display().to_string())

@@ -54,6 +54,8 @@ pub enum Role {
     Launcher,
     /// The daemon.
     Run,
+    /// The owners' submissions and opt-outs over HTTP.
+    Intake,
     /// The moderators' console.
     Console,
 }
@@ -64,6 +66,7 @@ impl Role {
             Self::Gateway => "gateway",
             Self::Launcher => "launcher",
             Self::Run => "run",
+            Self::Intake => "intake",
             Self::Console => "console",
         }
     }

@@ -34,6 +34,7 @@ usage: cargo xtask CHORE
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   confinement [--update]
                 compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
+  pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
                 all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour and a half, ten minutes, or with half an hour
                 of a census of a million hosts after them; what needs an engine comes last
@@ -65,6 +66,7 @@ fn run() -> anyhow::Result<()> {
         ["seccomp"] => seccomp::run(&root),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
+        ["pictures"] => browser::pictures(&root),
         ["bench"] => bench::run(&root, bench::Extent::Whole),
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),

@@ -133,10 +133,7 @@ fn list(world: &World) -> anyhow::Result<Vec<Row>> {
 async fn a_server_that_flips_its_registrations_shows_in_the_next_list_and_in_the_changes()
 -> anyhow::Result<()> {
     if Command::new("sqlite3").arg("--version").output().is_err() {
-        tests::skip(
-            Need::Programs,
-            "no `sqlite3` here: apt-get install sqlite3",
-        );
+        tests::skip(Need::Programs, "no `sqlite3` here: apt-get install sqlite3");
         return Ok(());
     }
     let world = living().await?;

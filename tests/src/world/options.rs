@@ -12,11 +12,12 @@ pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 pub const EGRESS: &str = "run/egress";
 
 /// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 8] = [
+pub const RUN_FOLDERS: [&str; 9] = [
     "run/gateway",
     "run/launcher",
     "run/texts",
     "run/intake",
+    "run/intake-http",
     "run/metrics",
     "run/console",
     "run/console-http",

@@ -15,10 +15,12 @@ pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
 /// Scenarios whose subject is what programs of others make of our files; each needs some of these
 /// programs.
-pub(crate) const READERS: [&str; 5] = [
+pub(crate) const READERS: [&str; 7] = [
     "published::files::",
     "metrics::",
     "moderators::",
+    "owners::buttons::",
+    "published::consumers::",
     "published::site::",
     "published::visitors::",
 ];
@@ -33,7 +35,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// What containers don't matter to, or what needs a short week that an engine has no time for: the
 /// full tier leaves it out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 15] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -44,8 +46,10 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 15] = [
     "failures::own_outages::disk::",
     "failures::own_outages::engine::",
     "moderators::",
+    "owners::buttons::",
     "time::pace::",
     "personas::",
+    "published::consumers::",
     "published::site::",
     "time::seven_days::",
     "published::visitors::",

@@ -32,7 +32,10 @@ pub fn check(document: &[u8]) {
         Ok(about) => {
             assert_eq!(about.software, name.trim().to_lowercase());
             assert_eq!(about.private, value["metadata"]["private"] == true);
-            assert_eq!(about.open_registrations, value["openRegistrations"].as_bool());
+            assert_eq!(
+                about.open_registrations,
+                value["openRegistrations"].as_bool()
+            );
             let version = value["software"]["version"].as_str().unwrap_or_default();
             assert!(version.starts_with(about.version.as_deref().unwrap_or_default()));
             if let Some(protocols) = value["protocols"].as_array() {

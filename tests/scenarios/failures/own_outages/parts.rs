@@ -29,6 +29,7 @@ fn name(role: Role) -> &'static str {
         Role::Gateway => "gateway",
         Role::Launcher => "launcher",
         Role::Run => "orchestrator",
+        Role::Intake => "intake",
         Role::Console => "console",
     }
 }

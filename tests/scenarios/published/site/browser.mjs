@@ -1,9 +1,9 @@
-// Looks at the pages of a census with Chromium, and says on stdout what it found, as JSON.
+// Looks at the pages of a census with Chromium, and prints what it found as JSON.
 //
 // node browser.mjs CHROMIUM ADDRESS PROFILE PICTURES AXE WHAT ASKED...
 //
-// PROFILE is a folder of the browser's own; screenshots go to PICTURES. AXE is the file of axe-core, or nothing. WHAT is `pages`, or `answers` for those
-// alone. ASKED are host names to ask the page "is my instance listed?" for.
+// PROFILE is an empty folder; screenshots go to PICTURES. AXE is the file of axe-core, or nothing.
+// WHAT is `pages`, or `answers` for those alone. ASKED are host names to look up.
 import { readFileSync } from "node:fs";
 import { open } from "./chromium.mjs";
 
@@ -11,7 +11,7 @@ const [chromium, address, profile, pictures, axe, what, ...asked] = process.argv
 const PAGES = ["/", "/why.html", "/owners.html", "/data.html", "/software.html", "/software/mastodon.html", "/no-such-page"];
 
 const page = await open(chromium, profile, address);
-const { requests, look, until, go, screen, scheme } = page;
+const { requests, look, until, go, back, screen, scheme, forceColours, runScripts } = page;
 const picture = (name) => page.picture(`${pictures}/${name}.png`);
 
 /** What axe has to say against the page as it is, by page. */
@@ -30,22 +30,90 @@ async function examine(name) {
 
 const rows = `[...document.querySelectorAll("#list-rows tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`;
 
+/** Types into, or chooses from, a part of the list's form. */
+function put(id, value, event) {
+  return look(`{ const control = document.getElementById(${JSON.stringify(id)}); control.value = ${JSON.stringify(value)}; control.dispatchEvent(new Event("${event}", { bubbles: true })); }`);
+}
+
 async function list() {
   await go("/");
   await picture("start");
   const isLoadedUnasked = requests.some((url) => url.endsWith("/list.txt"));
-  await look(`document.getElementById("list-load").click()`);
-  await until(`document.querySelectorAll("#list-rows tr").length > 0`);
   const first = await look(rows);
   await look(`document.querySelector("#list-by-host button").click()`);
-  await until(`document.getElementById("list-by-host").getAttribute("aria-sort") === "descending"`);
+  await until(`document.getElementById("list-by-host").getAttribute("aria-sort") === "ascending"`);
   const sorted = await look(rows);
-  await look(`{ const search = document.getElementById("list-search"); search.value = ${JSON.stringify(first[0][0])}; search.dispatchEvent(new Event("input", { bubbles: true })); }`);
+  const sortedAddress = await look("location.search");
+  await put("list-q", first[0][0], "input");
   await until(`document.querySelectorAll("#list-rows tr").length === 1`);
   const found = await look(rows);
+  const foundAddress = await look("location.search");
   await picture("list");
   await examine("the list");
-  return { isLoadedUnasked, first: first[0], count: await look(`document.getElementById("list-status").textContent`), sorted: sorted[0], found };
+  await put("list-q", "no such host", "input");
+  await until(`!document.getElementById("list-none").hidden`);
+  const none = await look(`document.getElementById("list-ask").getAttribute("href")`);
+  await examine("an empty list");
+  await put("list-q", "", "input");
+  await until(`document.getElementById("list-none").hidden`);
+  await put("list-software", "mastodon", "change");
+  await until(`location.search.includes("software=mastodon")`);
+  const filtered = await look(rows);
+  await back();
+  await until(`document.getElementById("list-software").value === ""`);
+  await go("/?software=mastodon&sort=-host");
+  await until(`document.getElementById("list-software").value === "mastodon" && document.getElementById("list-by-host").getAttribute("aria-sort") === "descending"`);
+  const linked = await look(rows);
+  return { isLoadedUnasked, first, count: await look(`document.getElementById("list-status").textContent`), sorted, sortedAddress, found, foundAddress, none, filtered, linked };
+}
+
+/** Words of tables that are cut in two elsewhere than at a hyphen or slash. Cells of hosts and software may: strangers chose their names. */
+const brokenWords = `[...document.querySelectorAll("td, th")]
+  .filter((cell) => cell.closest(".host, .stranger") === null && cell.checkVisibility())
+  .flatMap((cell) => {
+    const broken = [];
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
+      for (const { 0: word, index } of text.data.matchAll(/[^\\s\\/-]+/g)) {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+      }
+    }
+    return broken;
+  })`;
+
+/** How much of the page moved without the reader's doing. */
+const shift = `new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((moved) => {
+    for (const { value, hadRecentInput } of moved.getEntries()) if (!hadRecentInput) sum += value;
+  }).observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 0)));
+})`;
+
+/** Each page at the widths of desks, tablets and phones. */
+async function widths() {
+  const found = {};
+  for (const path of PAGES) {
+    const name = nameOf(path);
+    for (const [width, height] of [[1280, 900], [768, 1024], [390, 844], [360, 740]]) {
+      await screen(width, height);
+      await go(path);
+      await picture(`${width}-${name}`);
+      found[`${path} at ${width}`] = { broken: await look(brokenWords), shift: await look(shift), overflow: (await look("document.documentElement.scrollWidth")) - width };
+    }
+    await forceColours("active");
+    await go(path);
+    await picture(`forced-${name}`);
+    await scheme("light");
+    await runScripts(false);
+    await go(path);
+    await picture(`noscript-${name}`);
+    await runScripts(true);
+  }
+  return found;
 }
 
 async function why() {
@@ -66,10 +134,12 @@ async function why() {
   return told;
 }
 
+const nameOf = (path) => path.replaceAll(/[^a-z]/g, "") || "index";
+
 async function narrow() {
   const sizes = {};
   for (const path of PAGES) {
-    const name = path.replaceAll(/[^a-z]/g, "") || "index";
+    const name = nameOf(path);
     await screen(320, 640);
     for (const colours of ["light", "dark"]) {
       await scheme(colours);
@@ -88,7 +158,7 @@ async function narrow() {
 try {
   await screen(1280, 900);
   const result = { why: await why(), troubles: page.troubles, accessibility };
-  if (what === "pages") Object.assign(result, { list: await list(), narrow: await narrow() });
+  if (what === "pages") Object.assign(result, { list: await list(), narrow: await narrow(), widths: await widths() });
   process.stdout.write(`${JSON.stringify(result, null, 1)}\n`);
 } finally {
   await page.close();

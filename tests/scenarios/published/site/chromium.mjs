@@ -139,10 +139,24 @@ export async function open(program, profile, address) {
     return tell("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
   }
 
+  function forceColours(value) {
+    return tell("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value }] });
+  }
+
+  /** Scripts of pages that are opened from now on. What `look` evaluates runs all the same. */
+  function runScripts(value) {
+    return tell("Emulation.setScriptExecutionDisabled", { value: !value });
+  }
+
+  /** Goes back in the history, within one page: such a step loads nothing. */
+  function back() {
+    return look("new Promise((done) => { addEventListener('popstate', () => done(true), { once: true }); history.back(); })");
+  }
+
   async function picture(path) {
     const { data } = await tell("Page.captureScreenshot", { format: "png" });
     writeFileSync(path, Buffer.from(data, "base64"));
   }
 
-  return { troubles, requests, wire, look, until, navigate, go, cookies, screen, scheme, picture, close };
+  return { troubles, requests, wire, look, until, navigate, go, back, cookies, screen, scheme, forceColours, runScripts, picture, close };
 }
