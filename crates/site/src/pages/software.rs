@@ -14,7 +14,7 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
     let content = html! {
         p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
         div.scroll tabindex="0" role="region" aria-label="Software" { table {
-            thead { tr { th scope="col" { "Software" } th.number scope="col" { "Instances" } th.number scope="col" { "Share" } th.number scope="col" { "On newest" } } }
+            thead { tr { th scope="col" { "Software" } th.number scope="col" { "Instances" } th.number.spare scope="col" { "Share" } th.number scope="col" { "On newest" } } }
             tbody {
                 @for software in &ranking.pages {
                     tr {
@@ -120,6 +120,6 @@ fn bar(part: u64, whole: u64, most: u64) -> Markup {
 fn count(part: u64, whole: u64) -> Markup {
     html! {
         td.number { (grouped(part)) }
-        td.number { (share(part, whole)) }
+        td.number.spare { (share(part, whole)) }
     }
 }
