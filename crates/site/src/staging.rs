@@ -136,7 +136,19 @@ impl Staging {
     /// ever.
     pub(crate) fn write_page(&mut self, page: &str, bytes: &[u8]) -> Result<bool, SiteError> {
         let before = self.waiting.len();
-        match self.write_as(page, bytes, Some(page)) {
+        let written = self.write_as(page, bytes, Some(page));
+        self.made_or_skipped(page, before, written)
+    }
+
+    /// Whether a page was made. One whose name can't be used is skipped, with all that waits since
+    /// there were `before` files.
+    fn made_or_skipped<T>(
+        &mut self,
+        page: &str,
+        before: usize,
+        made: Result<T, SiteError>,
+    ) -> Result<bool, SiteError> {
+        match made {
             Err(why) if why.is_about_the_name() => {
                 self.waiting.truncate(before);
                 self.skipped.push(Skipped {
@@ -145,7 +157,7 @@ impl Staging {
                 });
                 Ok(false)
             }
-            written => written.map(|()| true),
+            made => made.map(|_made| true),
         }
     }
 
@@ -156,17 +168,7 @@ impl Staging {
         let made = self
             .create_as(&format!("{page}.gz"), Some(page))
             .and_then(|_zipped| self.create_as(page, Some(page)));
-        match made {
-            Err(why) if why.is_about_the_name() => {
-                self.waiting.truncate(before);
-                self.skipped.push(Skipped {
-                    page: page.to_owned(),
-                    why,
-                });
-                Ok(false)
-            }
-            made => made.map(|_file| true),
-        }
+        self.made_or_skipped(page, before, made)
     }
 
     /// Appends to a file that was made by [`Self::begin_page`].
