@@ -22,8 +22,8 @@ pub use compress::Packing;
 pub use error::DumpError;
 pub use instance::{Instance, ListedState, Moment};
 pub use set::{
-    CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, RowError, Rows,
-    SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed, SoftwareTotals, Standing, StandingFile,
-    VERSIONS_MAX, clear_stale, guard, rows, standing, standing_rows, standing_rows_read,
-    standing_software, write,
+    CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, PublishedFile,
+    PublishedSet, RowError, Rows, SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed,
+    SoftwareTotals, VERSIONS_MAX, clear_stale, guard, published_set, rows, standing_rows,
+    standing_rows_read, standing_software, write,
 };

@@ -18,6 +18,6 @@ pub use index::SCHEMA_VERSION;
 pub use places::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
 pub use publication::{Draft, Sealed, clear_stale, write};
 pub use rows::{
-    RowError, Rows, Standing, StandingFile, standing, standing_rows, standing_rows_read,
+    PublishedFile, PublishedSet, RowError, Rows, published_set, standing_rows, standing_rows_read,
 };
 pub use software::{SOFTWARE_MAX, SoftwareTotals, VERSIONS_MAX, standing_software};

@@ -1,4 +1,5 @@
-// The list on the start page. The newest rows are in the page; the file with all of them is loaded when the reader searches, filters or scrolls to their end. What is shown is in the address.
+// The list on the start page. The newest rows are in the page; the file with all of them is loaded
+// when the reader searches, filters or scrolls to their end. What is shown is in the address.
 
 import { canonical } from "./name.js";
 import { DEFAULT_SORT, SORTS, fields, found, inSight, narrows, parse, readQuery, writeQuery } from "./rows.js";

@@ -1,4 +1,5 @@
-// Typed or pasted text → the host's canonical name, as the census writes it, or what is wrong with it.
+// Typed or pasted text → the host's canonical name, as the census writes it, or what is wrong with
+// it.
 
 const NAME_BYTES_MAX = 253;
 const LABEL_BYTES_MAX = 63;

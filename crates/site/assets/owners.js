@@ -1,4 +1,5 @@
-// The owner's buttons: submit a host, or opt it out. The proof is in the host's DNS or in a file of it; the form sends the name alone.
+// The owner's buttons: submit a host, or opt it out. The proof is in the host's DNS or in a file of
+// it; the form sends the name alone.
 
 import { canonical } from "./name.js";
 

@@ -1,4 +1,5 @@
-// Values of a plot under the pointer, or at the arrow keys. Without scripts the plots stand as they are, and the tables below them have the numbers.
+// Values of a plot under the pointer, or at the arrow keys. Without scripts the plots stand as they
+// are, and the tables below them have the numbers.
 
 const DAY_MS = 86400000;
 

@@ -1,4 +1,5 @@
-// The list without a page: its file → columns, a query from and to an address, what matches, in which order, and which rows are drawn.
+// The list without a page: its file → columns, a query from and to an address, what matches, in
+// which order, and which rows are drawn.
 
 import { canonical } from "./name.js";
 
@@ -115,7 +116,10 @@ function wordsOf(typed) {
     .map((word) => ({ ascii: word, typed: word }));
 }
 
-/** The rows that match, the best matches first, each group in the file's order; and how well each fits. `made` is the list's day, `2026-11-22`. */
+/**
+ * The rows that match, the best matches first, each group in the file's order; and how well each
+ * fits. `made` is the list's day, `2026-11-22`.
+ */
 export function search(table, query, made) {
   const { software, version, state, open_registrations: signup, first_seen: firstSeen } = table.columns;
   const conditions = [];
@@ -144,7 +148,8 @@ export function search(table, query, made) {
   return groups;
 }
 
-// Of the words, the worst fit counts; a word that only software or version hold is worse than any host's.
+// Of the words, the worst fit counts; a word that only software or version hold is worse than any
+// host's.
 function grade(table, row, words) {
   let worst = 0;
   for (const { ascii, typed, inSoftware, inVersion } of words) {
@@ -157,7 +162,10 @@ function grade(table, row, words) {
   return worst;
 }
 
-/** The rows in the order that is wanted. Equal ones stay in the file's order. Numbers within texts count as numbers, so that 4.10 comes after 4.9. */
+/**
+ * The rows in the order that is wanted. Equal ones stay in the file's order. Numbers within texts
+ * count as numbers, so that 4.10 comes after 4.9.
+ */
 export function sorted(table, rows, sort) {
   const isDown = sort.startsWith("-");
   const name = sort.replace(/^-/, "");

@@ -1,4 +1,5 @@
-// The answer to "is my instance listed?". The name stays in the browser: only the file that holds its answer among many others is requested.
+// The answer to "is my instance listed?". The name stays in the browser: only the file that holds
+// its answer among many others is requested.
 
 import { canonical } from "./name.js";
 import { sha256 } from "./sha256.js";
@@ -49,14 +50,19 @@ export function moment(seconds, nowSeconds) {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC (${minutes < 0 ? `${span} ago` : `in ${span}`})`;
 }
 
-/** When it is checked next, in words. An answer stays until the next publication and does not know what happened since; a waiting name has no time yet, and a withheld answer has none. */
+/**
+ * When it is checked next, in words. An answer stays until the next publication and does not know
+ * what happened since; a waiting name has no time yet, and a withheld answer has none.
+ */
 export function next(state, seconds, nowSeconds) {
   if (seconds === null) return state === "waiting" || state === "withheld" ? "" : "Not as long as this persists.";
   const at = `${moment(seconds, nowSeconds)}.`;
   return seconds <= nowSeconds ? `Due ${at} The next publication has its result.` : at;
 }
 
-/** One advice: what the last check found where that says more, and otherwise what the reason says. */
+/**
+ * One advice: what the last check found where that says more, and otherwise what the reason says.
+ */
 export function advice({ reason, found, foundTellsMore }) {
   return foundTellsMore && found !== "" ? found : reason;
 }
@@ -125,7 +131,8 @@ async function ask(typed) {
     problem.textContent = name.problem;
     return;
   }
-  // Browsers keep what is behind the # to themselves, so the address can be sent to others and the server still learns no name.
+  // Browsers keep what is behind the # to themselves, so the address can be sent to others and the
+  // server still learns no name.
   if (location.hash !== `#${name.host}`) history.pushState(null, "", `#${name.host}`);
   try {
     const { entry, made } = await find(name.host);

@@ -164,7 +164,7 @@ fn facts(rows: u64, days: u64) -> Facts {
         known,
         salt: Salt::from_random(u128::from(rows)),
         history,
-        standing: dump::Standing::default(),
+        published: dump::PublishedSet::default(),
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Facts {
     /// Daily counts, ascending by day.
     pub history: Vec<Day>,
     /// The files of the list that the pages are made of.
-    pub standing: dump::Standing,
+    pub published: dump::PublishedSet,
 }
 
 /// Whether owners can submit a host and opt out over HTTP.

@@ -161,17 +161,19 @@ impl Staging {
         }
     }
 
-    /// Makes an empty file that the rest can do without, and its compressed twin, for
-    /// [`Self::append`] and [`Self::pack`]. `false` if its name can't be used.
-    pub(crate) fn begin_page(&mut self, page: &str) -> Result<bool, SiteError> {
+    /// Makes two empty files that the rest can do without, and their compressed twins, for
+    /// [`Self::append`] and [`Self::pack`]. `false`, and none is made, if a name can't be used.
+    pub(crate) fn begin_pages(&mut self, pages: [&str; 2]) -> Result<bool, SiteError> {
         let before = self.waiting.len();
-        let made = self
-            .create_as(&format!("{page}.gz"), Some(page))
-            .and_then(|_zipped| self.create_as(page, Some(page)));
-        self.made_or_skipped(page, before, made)
+        let [first, _] = pages;
+        let made = pages.into_iter().try_for_each(|page| {
+            self.create_as(&format!("{page}.gz"), Some(page))?;
+            self.create_as(page, Some(page)).map(|_file| ())
+        });
+        self.made_or_skipped(first, before, made)
     }
 
-    /// Appends to a file that was made by [`Self::begin_page`].
+    /// Appends to a file that was made by [`Self::begin_pages`].
     pub(crate) fn append(&self, page: &str, bytes: &[u8]) -> Result<(), SiteError> {
         let path = self.waiting.beside(&self.folder.join(page));
         OpenOptions::new()
@@ -370,6 +372,18 @@ mod tests {
         assert_eq!(clear(&sub).unwrap(), 1);
         assert_eq!(listed(&sub), ["kept"]);
         assert_eq!(clear(&sub.join("nowhere")).unwrap(), 0);
+    }
+
+    #[test]
+    fn of_two_files_that_belong_together_both_are_made_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(folder.path(), Cancel::default());
+        assert!(staging.begin_pages(["a.json", "a.ndjson"]).unwrap());
+        assert!(!staging.begin_pages(["b.json", "a.ndjson"]).unwrap());
+        staging.append("a.json", b"[]").unwrap();
+        staging.publish().unwrap();
+        let expect = ["a.json", "a.json.gz", "a.ndjson", "a.ndjson.gz"];
+        assert_eq!(listed(folder.path()), expect);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) struct Witness<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-/// What the feed says of the census.
+/// The feed's title, addresses and licence.
 pub(super) fn about(imprint: &Imprint) -> About {
     let address = imprint.address.as_deref();
     About {

@@ -103,7 +103,7 @@ fn facts(
         salt,
         known: by_state(reader.counts()?.by_state),
         history: reader.days(now)?.into_iter().filter_map(day).collect(),
-        standing: dump::standing(folder),
+        published: dump::published_set(folder),
     })
 }
 

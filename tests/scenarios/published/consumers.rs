@@ -13,7 +13,7 @@ use tests::{Options, PATIENCE, Web, World};
 
 use crate::moderators::is_there;
 
-/// Generated instances beside the named ones.
+/// Generated instances, in addition to the named ones.
 const CROWD: u32 = 12;
 
 const PREFIX: &str = "m";

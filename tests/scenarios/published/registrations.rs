@@ -18,7 +18,7 @@ const HOST: &str = "registrations.lab.test";
 
 const SAID: [Option<bool>; 3] = [Some(false), Some(true), None];
 
-/// A census of the host and a crowd, all of whom live. Nobody is asked again in time.
+/// A census of the host and a crowd, all responding. No host becomes due again during the story.
 async fn living() -> anyhow::Result<World> {
     let mut options = Options::new(&[HOST]);
     options.crowd = CROWD;

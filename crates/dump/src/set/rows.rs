@@ -167,34 +167,34 @@ pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
     standing_index(folder).map(|index| index.rows_read)
 }
 
-/// What the set that stands says of itself.
+/// The published set, as its index describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct PublishedSet {
     /// Listed instances; `None` if there is no set, or its index can't be read.
     pub instances: Option<u64>,
     /// Its files, sorted by name.
-    pub files: Vec<StandingFile>,
+    pub files: Vec<PublishedFile>,
 }
 
-/// A file of the set that stands.
+/// A published file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingFile {
+pub struct PublishedFile {
     /// Its path, from the folder of the index.
     pub name: String,
     /// Its size.
     pub bytes: u64,
 }
 
-/// The set that stands in the public folder, by its index.
-pub fn standing(folder: &Path) -> Standing {
+/// Reads the index in the public folder.
+pub fn published_set(folder: &Path) -> PublishedSet {
     let Some(index) = standing_index(folder) else {
-        return Standing::default();
+        return PublishedSet::default();
     };
-    let files = index.files.into_iter().map(|file| StandingFile {
+    let files = index.files.into_iter().map(|file| PublishedFile {
         name: file.name,
         bytes: file.bytes,
     });
-    Standing {
+    PublishedSet {
         instances: Some(index.instances),
         files: files.collect(),
     }

@@ -100,13 +100,16 @@ fn equal_rows_give_equal_bytes_whenever_they_are_written() {
 }
 
 #[test]
-fn the_set_that_stands_tells_its_instances_and_files() {
+fn the_index_describes_the_published_set() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(dump::standing(folder.path()), dump::Standing::default());
+    assert_eq!(
+        dump::published_set(folder.path()),
+        dump::PublishedSet::default()
+    );
     publish(folder.path(), &rows(&ROWS));
-    let standing = dump::standing(folder.path());
-    assert_eq!(standing.instances, Some(ROWS.len() as u64));
-    let nodes = standing.files.iter().find(|file| file.name == "nodes.json");
+    let set = dump::published_set(folder.path());
+    assert_eq!(set.instances, Some(ROWS.len() as u64));
+    let nodes = set.files.iter().find(|file| file.name == "nodes.json");
     let bytes = std::fs::metadata(folder.path().join("data/nodes.json")).unwrap();
     assert_eq!(nodes.unwrap().bytes, bytes.len());
 }

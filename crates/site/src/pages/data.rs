@@ -90,7 +90,7 @@ const EXAMPLES: [(&str, &str); 5] = [
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
         p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and each file is replaced in one step, so nobody reads half of one." }
-        @if let Some(instances) = facts.standing.instances {
+        @if let Some(instances) = facts.published.instances {
             p { "The files of " (moment(facts.rows_read)) " list " (grouped(instances)) " instances." }
         }
         p { "Pages of any origin may read them, without a key. Please request only what is new: every file has an " code { "ETag" } "." }
@@ -127,10 +127,10 @@ pub(crate) fn data(facts: &Facts) -> String {
     .around(facts, &content)
 }
 
-/// How large the file at this path is, if the standing index says so.
+/// Size of the file at this path. `None` if the index does not name it.
 fn bytes_of(facts: &Facts, path: &str) -> Option<u64> {
     let name = path.strip_prefix(FOLDER)?;
-    let mut files = facts.standing.files.iter();
+    let mut files = facts.published.files.iter();
     files.find(|file| file.name == name).map(|file| file.bytes)
 }
 

@@ -95,7 +95,7 @@ fn opt_out(facts: &Facts) -> Markup {
         p { "Any of these is enough. Once we have noticed, the next publication names the host in no file. Publications are at most six and a quarter hours apart, unless something is broken here." }
         dl {
             dt { "robots.txt" }
-            dd { "Noticed at the next check, within about a day. From then on only robots.txt is requested, weekly, to see whether it still says so. Examples are below." }
+            dd { "Noticed at the next check, within about a day. From then on only robots.txt is requested, weekly, to see whether it still asks us to stay away. Examples are below." }
             dt { "Your software's own setting" }
             dd { code { "metadata.private" } " in NodeInfo, " code { "site.private" } " with GNU Social and Friendica, " code { "hide_in_statistics" } " with Hubzilla: never listed while it is set. Noticed at the next check." }
             dt { "410 Gone" }
@@ -107,7 +107,7 @@ fn opt_out(facts: &Facts) -> Markup {
             dt { "A message to us" }
             dd { (contact(facts)) ": off the list with the next publication, and never checked again." }
         }
-        p { "No silence or error of your server takes an opt-out back; only whoever made it does." }
+        p { "An opt-out lasts until the person who made it takes it back, even if your server is down or fails." }
     }
 }
 

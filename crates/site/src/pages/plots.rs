@@ -15,7 +15,7 @@ use crate::software::Ranking;
 use crate::text::{grouped, share};
 use draw::{Caption, Height, Line, plot};
 
-/// Rows of a table below a plot: as many as one reads.
+/// Rows of a table below a plot: a month of days.
 const TABLE_ROWS_MAX: usize = 31;
 
 /// Software with a plot of its own on the start page.
@@ -191,7 +191,7 @@ fn figure(caption: Markup, drawn: &Markup, table: &Markup) -> Markup {
     }
 }
 
-/// What a colour stands for.
+/// A colour's meaning.
 fn key(line: usize, name: &str) -> Markup {
     html! { span class=(format!("key line{line}")) { (name) } }
 }

@@ -66,7 +66,7 @@ fn facts(days: usize) -> Facts {
         known: by_state(21_000),
         salt: Salt::from_random(days as u128),
         history,
-        standing: dump::Standing::default(),
+        published: dump::PublishedSet::default(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn write(
     for software in pages {
         let path = format!("{folder}/{}", software.slug);
         let (names, rows) = (format!("{path}.json"), format!("{path}.ndjson"));
-        if staging.begin_page(&names)? && staging.begin_page(&rows)? {
+        if staging.begin_pages([&names, &rows])? {
             growing.insert(&software.name, Files::new(names, rows));
         }
     }

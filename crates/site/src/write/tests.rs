@@ -21,7 +21,7 @@ fn facts() -> Facts {
         known: ByState::new(),
         salt: Salt::from_random(7),
         history: Vec::new(),
-        standing: dump::Standing::default(),
+        published: dump::PublishedSet::default(),
     }
 }
 

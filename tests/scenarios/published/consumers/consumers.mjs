@@ -9,7 +9,10 @@ async function get(path) {
   return response;
 }
 
-/** A field that completes the name of a server: the names are sorted, so a binary search finds the first. */
+/**
+ * A field that completes the name of a server: the names are sorted, so a binary search finds the
+ * first.
+ */
 async function completions() {
   const names = await (await get("/data/nodes.json")).json();
   let [low, high] = [0, names.length];

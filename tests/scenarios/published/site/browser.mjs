@@ -67,7 +67,10 @@ async function list() {
   return { isLoadedUnasked, first, count: await look(`document.getElementById("list-status").textContent`), sorted, sortedAddress, found, foundAddress, none, filtered, linked };
 }
 
-/** Words of tables that are cut in two elsewhere than at a hyphen or slash. Cells of hosts may: strangers chose their names. */
+/**
+ * Words of tables that are cut in two elsewhere than at a hyphen or slash. Cells of hosts may:
+ * strangers chose their names.
+ */
 const brokenWords = `[...document.querySelectorAll("td, th")]
   .filter((cell) => cell.closest(".host") === null && cell.checkVisibility())
   .flatMap((cell) => {

@@ -70,7 +70,7 @@ pub(crate) struct Caption<'a> {
 /// One line of a plot.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
-    /// What a reader's pointer is told; not markup.
+    /// Shown with a value under the reader's pointer; plain text.
     pub(crate) name: &'a str,
     pub(crate) points: Vec<Point>,
     /// Each day as it was, drawn faintly behind the line.
