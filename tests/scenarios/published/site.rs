@@ -82,7 +82,7 @@ const LATER: [(&str, StateName, &str); 3] = [
     (
         DYING,
         StateName::Dead,
-        "No instance has answered here for more than a week.",
+        "No check has found an instance here for several days.",
     ),
     (
         MOVING,

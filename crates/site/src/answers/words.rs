@@ -103,7 +103,7 @@ whys! {
         "If it is back, serve /.well-known/nodeinfo again: it is listed once it answers.",
     ),
     Dead => words(
-        "No instance has answered here for more than a week.",
+        "No check has found an instance here for several days.",
         "See what the last check found. Once that is fixed, it is listed after the next check.",
     ),
     Moved => words(
