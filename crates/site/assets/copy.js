@@ -3,7 +3,8 @@
 const UNKNOWN_ADDRESS = "https://census.example";
 
 for (const note of document.querySelectorAll(".fill-in")) {
-  note.hidden = true;
+  // Not hidden, or what follows would move up while somebody reads it.
+  note.textContent = "The commands have the address of this site as you reached it.";
   for (const code of document.querySelectorAll("pre code")) code.textContent = code.textContent.replaceAll(UNKNOWN_ADDRESS, location.origin);
 }
 

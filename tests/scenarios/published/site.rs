@@ -224,7 +224,10 @@ fn assert_widths(widths: &Value) -> anyhow::Result<()> {
     ensure!(widths.len() >= 28, "{widths:?}");
     for (page, found) in widths {
         assert_eq!(found["broken"], serde_json::json!([]), "{page}");
-        assert!(found["shift"].as_f64() < Some(0.01), "{page}: {found}");
+        assert!(
+            found["shift"]["sum"].as_f64() < Some(0.01),
+            "{page}: {found}"
+        );
         assert!(found["overflow"].as_i64() <= Some(0), "{page}: {found}");
     }
     Ok(())

@@ -96,7 +96,7 @@ pub(crate) fn data(facts: &Facts) -> String {
         p { "Pages of any origin may read them, without a key. Please request only what is new: every file has an " code { "ETag" } "." }
         h2 { "Files" }
         div.scroll {
-            table {
+            table.files {
                 thead { tr { th scope="col" { "File" } th scope="col" { "What it holds" } th.number scope="col" { "Size" } } }
                 tbody {
                     @for (path, says) in FILES {

@@ -13,7 +13,7 @@ use crate::text::{grouped, share};
 pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> String {
     let content = html! {
         p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
-        div.scroll tabindex="0" role="region" aria-label="Software" { table {
+        div.scroll tabindex="0" role="region" aria-label="Software" { table.all {
             thead { tr { th scope="col" { "Software" } th.number scope="col" { "Instances" } th.number.spare scope="col" { "Share" } th.number scope="col" { "On newest" } } }
             tbody {
                 @for software in &ranking.pages {

@@ -6,12 +6,14 @@
 // WHAT is `pages`, or `answers` for those alone. ASKED are host names to look up.
 import { readFileSync } from "node:fs";
 import { open } from "./chromium.mjs";
+import { drip } from "./drip.mjs";
 
 const [chromium, address, profile, pictures, axe, what, ...asked] = process.argv.slice(2);
 const PAGES = ["/", "/why.html", "/owners.html", "/data.html", "/software.html", "/software/mastodon.html", "/no-such-page"];
 
-const page = await open(chromium, profile, address);
-const { requests, look, until, go, back, screen, scheme, forceColours, runScripts } = page;
+const site = await drip(address);
+const page = await open(chromium, profile, site.address);
+const { requests, look, until, go, back, screen, scheme, forceColours, runScripts, cached } = page;
 const picture = (name) => page.picture(`${pictures}/${name}.png`);
 
 /** What axe has to say against the page as it is, by page. */
@@ -87,23 +89,31 @@ const brokenWords = `[...document.querySelectorAll("td, th")]
     return broken;
   })`;
 
-/** How much of the page moved without the reader's doing. */
+/** How much of the page moved without the reader's doing, and what that was. */
 const shift = `new Promise((done) => {
   let sum = 0;
+  const what = [];
   new PerformanceObserver((moved) => {
-    for (const { value, hadRecentInput } of moved.getEntries()) if (!hadRecentInput) sum += value;
+    for (const { value, hadRecentInput, sources } of moved.getEntries()) {
+      if (hadRecentInput) continue;
+      sum += value;
+      what.push(...sources.map(({ node }) => (node?.outerHTML ?? node?.textContent ?? "").slice(0, 100)));
+    }
   }).observe({ type: "layout-shift", buffered: true });
-  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 0)));
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done({ sum, what }), 0)));
 })`;
 
 /** Each page at the widths of desks, tablets and phones. */
 async function widths() {
   const found = {};
+  await cached(false);
   for (const path of PAGES) {
     const name = nameOf(path);
     for (const [width, height] of [[1280, 900], [768, 1024], [390, 844], [360, 740]]) {
       await screen(width, height);
+      site.slow(true);
       await go(path);
+      site.slow(false);
       await picture(`${width}-${name}`);
       found[`${path} at ${width}`] = { broken: await look(brokenWords), shift: await look(shift), overflow: (await look("document.documentElement.scrollWidth")) - width };
     }
@@ -116,6 +126,7 @@ async function widths() {
     await picture(`noscript-${name}`);
     await runScripts(true);
   }
+  await cached(true);
   return found;
 }
 
@@ -165,4 +176,5 @@ try {
   process.stdout.write(`${JSON.stringify(result, null, 1)}\n`);
 } finally {
   await page.close();
+  site.close();
 }

@@ -148,6 +148,11 @@ export async function open(program, profile, address) {
     return tell("Emulation.setScriptExecutionDisabled", { value: !value });
   }
 
+  /** Whether pages that are opened from now on may come from the browser's cache, as they do at first. */
+  function cached(value) {
+    return tell("Network.setCacheDisabled", { cacheDisabled: !value });
+  }
+
   /** Goes back in the history, within one page: such a step loads nothing. */
   function back() {
     return look("new Promise((done) => { addEventListener('popstate', () => done(true), { once: true }); history.back(); })");
@@ -158,5 +163,5 @@ export async function open(program, profile, address) {
     writeFileSync(path, Buffer.from(data, "base64"));
   }
 
-  return { troubles, requests, wire, look, until, navigate, go, back, cookies, screen, scheme, forceColours, runScripts, picture, close };
+  return { troubles, requests, wire, look, until, navigate, go, back, cookies, screen, scheme, forceColours, runScripts, cached, picture, close };
 }
