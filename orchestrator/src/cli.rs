@@ -110,8 +110,10 @@ enum Command {
     },
     /// Compare the published list with another: hosts in both, only in ours, only in theirs and why
     Compare {
-        /// The other list, one name a line or a JSON array; `-` for standard input
-        file: PathBuf,
+        /// The other list: a file of one name a line or a JSON array, `-` for standard input, or the
+        /// URL of a source, which the daemon reads now
+        #[arg(value_name = "FILE|URL")]
+        list: PathBuf,
         #[command(flatten)]
         output: Output,
     },
@@ -329,7 +331,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
             output,
         } => show::status(config, output.json).await,
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
-        Command::Compare { file, output } => show::compare(config, &file, output.json),
+        Command::Compare { list, output } => show::compare(config, &list, output.json).await,
         Command::OptOut {
             host,
             by,

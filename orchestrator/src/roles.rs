@@ -16,6 +16,7 @@ use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::lists;
+use crate::lists::once::Lists;
 use crate::names::gate::{self, NameGate};
 use crate::names::groups;
 use crate::serve::console::{ConsoleHandler, ConsoleServer};
@@ -46,7 +47,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     );
     let live = Arc::new(Live::new(clock.now(), services.meters.clone()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
-    let handler = Handler::with_daemon(&services, orders, live.clone());
+    let handler = Handler::with_daemon(&services, orders, live.clone())
+        .with_lists(Lists::new(services.clone(), sources.clone()));
     let intake = intake_server(config, &store, &services, &handler)?;
     let console = console_server(config, &store, &services, &handler)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;

@@ -2,8 +2,8 @@
 
 pub(crate) mod assets;
 mod data;
+mod errors;
 mod layout;
-mod missing;
 mod owners;
 mod plots;
 mod rows;
@@ -12,7 +12,7 @@ mod start;
 mod why;
 
 pub(crate) use data::data;
-pub(crate) use missing::missing;
+pub(crate) use errors::{missing, too_often};
 pub(crate) use owners::owners;
 pub(crate) use plots::card;
 pub(crate) use software::{all_software, software};

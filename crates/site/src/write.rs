@@ -133,6 +133,7 @@ impl Site {
         page("owners.html", pages::owners(&facts))?;
         page("data.html", pages::data(&facts))?;
         page("404.html", pages::missing(&facts))?;
+        page("429.html", pages::too_often(&facts))?;
         page(
             "software.html",
             pages::all_software(&facts, listed.rows, &ranking),

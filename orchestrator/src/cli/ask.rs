@@ -386,9 +386,11 @@ fn finish(answer: &Answer) -> anyhow::Result<u8> {
             Ok(OK)
         }
         Answer::Failed(why) => Ok(complain(why, FAILED)),
-        Answer::Step(_) | Answer::Added(_) | Answer::Imported(_) | Answer::Live(_) => {
-            unexpected(answer)
-        }
+        Answer::Step(_)
+        | Answer::Names(_)
+        | Answer::Added(_)
+        | Answer::Imported(_)
+        | Answer::Live(_) => unexpected(answer),
     }
 }
 

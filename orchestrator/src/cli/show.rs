@@ -99,8 +99,11 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     Ok(OK)
 }
 
-pub(super) fn compare(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {
-    let theirs = names_in(file)?;
+pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow::Result<u8> {
+    let theirs = match list.to_str().filter(|text| text.starts_with("https://")) {
+        Some(url) => names_of_source(config, url).await?,
+        None => names_in(list)?,
+    };
     let rows = dump::standing_rows(&config.public_dir)?
         .with_context(|| format!("no list is published in {}", config.public_dir.display()))?;
     let reader = store::open_read_only(&config.database())?;
@@ -120,6 +123,23 @@ pub(super) fn compare(config: &Config, file: &Path, json: bool) -> anyhow::Resul
         comparison.text()
     })?;
     Ok(OK)
+}
+
+/// The names of one of the operator's sources, which the daemon reads.
+async fn names_of_source(config: &Config, url: &str) -> anyhow::Result<Vec<String>> {
+    let url = url.to_owned();
+    let request = Request::SourceNames { url };
+    let conversation = control::ask(&config.control_socket(), &request).await?;
+    let mut conversation = conversation.context(control::NO_DAEMON)?;
+    let mut names = Vec::new();
+    loop {
+        match conversation.next().await? {
+            Answer::Names(some) => names.extend(some.into_iter().map(String::from)),
+            Answer::Done(_) => return Ok(names),
+            Answer::Failed(why) => anyhow::bail!("the list could not be read: {why}"),
+            other => anyhow::bail!("the daemon answered out of turn: {other:?}"),
+        }
+    }
 }
 
 fn names(hosts: Vec<String>) -> anyhow::Result<Vec<String>> {

@@ -48,7 +48,7 @@ fn list(config: &Config, json: bool) -> anyhow::Result<u8> {
             let name = source.name.as_str();
             let memory = memories.get(name).cloned().unwrap_or_default();
             Shown {
-                url: format!("https://{}{}", source.host, source.path.as_str()),
+                url: source.url(),
                 format: source.format.as_str(),
                 interval_hours: source.interval.as_secs() / 3600,
                 remembered: SourceShown::new(name, &memory),

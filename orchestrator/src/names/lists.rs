@@ -10,6 +10,7 @@
 
 pub mod file;
 pub mod keep;
+pub mod once;
 pub mod run;
 pub mod suffix_list;
 
@@ -36,6 +37,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// Where it lies, as the operator's file has it.
+    pub fn url(&self) -> String {
+        format!("https://{}{}", self.host, self.path.as_str())
+    }
+
     /// What a container is asked for to read it.
     pub fn list(&self) -> ListOrder {
         ListOrder {

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
+use crate::lists::once::Lists;
 use crate::names::gate::{Brought, NameGate, Submitted};
 
 use crate::serve::socket;
@@ -46,6 +47,9 @@ const REQUEST_LIMITS: LineLimits = LineLimits {
 /// Names in one request: below [`REQUEST_BYTES_MAX`] even when all are as long as names can be.
 pub const NAMES_PER_REQUEST_MAX: usize = 200;
 
+/// Names in one line of an answer: a quarter of a megabyte.
+const NAMES_PER_ANSWER_MAX: usize = 1000;
+
 /// Connections at once: operators' commands and a health check.
 const CONNECTIONS_MAX: usize = 32;
 
@@ -57,6 +61,7 @@ const STEPS_WAITING_MAX: usize = 4096;
 pub struct Handler {
     services: Arc<HandlerServices>,
     daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
+    lists: Option<Arc<Lists>>,
 }
 
 #[derive(Debug)]
@@ -82,6 +87,12 @@ impl Handler {
         }
     }
 
+    /// The same, which can read these lists as well.
+    pub fn with_lists(self, lists: Lists) -> Self {
+        let lists = Some(Arc::new(lists));
+        Self { lists, ..self }
+    }
+
     /// For a command that holds the database itself.
     pub fn alone(
         writer: Writer,
@@ -97,6 +108,7 @@ impl Handler {
                 calendar,
             }),
             daemon: None,
+            lists: None,
         }
     }
 
@@ -134,6 +146,10 @@ impl Handler {
                 undone.map(Answer::Done)
             }
             Request::ResumeSource { name } => self.resume_source(&name).await.map(Answer::Done),
+            Request::SourceNames { url } => {
+                let told = self.source_names(&url, answers).await;
+                told.map(Answer::Done)
+            }
             Request::Live {} => self.live().map(Answer::Live),
         };
         // Who asked may have gone away.
@@ -281,6 +297,23 @@ impl Handler {
                 protocol::escaped(name.as_bytes(), 200)
             )),
         }
+    }
+
+    /// The names of a source, read now.
+    async fn source_names(
+        &self,
+        url: &str,
+        answers: &mpsc::Sender<Answer>,
+    ) -> Result<String, String> {
+        let lists = self.lists.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
+        let names = lists.names(url).await?;
+        let count = names.len();
+        let names: Vec<Host> = names.into_iter().collect();
+        for some in names.chunks(NAMES_PER_ANSWER_MAX) {
+            let sent = answers.send(Answer::Names(some.to_vec())).await;
+            sent.map_err(|_gone| "nobody listens".to_owned())?;
+        }
+        Ok(format!("{count} names"))
     }
 
     /// The loop at this moment, and the gate.

@@ -182,9 +182,30 @@ async fn the_daemon_reads_its_lists_and_a_list_that_grew_tenfold_waits_for_a_wor
         told.contains("suffixes: ") && !told.contains("not read"),
         "{told}"
     );
+    compare(&world)?;
     // The next life goes by the list that was read.
     let told = text_of(&world, &["admission", "name", PODS[0]])?;
     assert!(told.contains(&format!("\t{SUFFIX}\t")), "{told}");
+    Ok(())
+}
+
+/// The published list next to a source, which is read now by a container of its own.
+fn compare(world: &World) -> anyhow::Result<()> {
+    text_of(world, &["dump", "--force"])?;
+    let told = text_of(world, &["compare", &format!("https://{HOST}{PODS_PATH}")])?;
+    assert!(told.starts_with("10 in both lists, "), "{told}");
+    assert!(
+        told.contains(" 0 only in theirs, 0 not a host name"),
+        "{told}"
+    );
+    // Not even of a host that is a source, for anything but what the operator chose.
+    let other = world.command(&["compare", &format!("https://{HOST}/other.json")])?;
+    let complaint = String::from_utf8_lossy(&other.stderr);
+    assert!(!other.status.success());
+    assert!(
+        complaint.contains("no source of names has this URL"),
+        "{complaint}"
+    );
     Ok(())
 }
 

@@ -308,9 +308,12 @@ fn assert_ranges(web: &Web, public: &Path) -> anyhow::Result<()> {
 fn assert_limit(web: &Web) -> anyhow::Result<()> {
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
     for _ in 0..1000 {
-        let (status, ..) = get(web, "/robots.txt", "")?;
+        let (status, head, body) = get(web, "/robots.txt", "Accept: text/html,*/*\r\n")?;
         *statuses.entry(status).or_default() += 1;
         if status == 429 {
+            assert!(head.contains("Cache-Control: no-store"), "{head}");
+            let page = String::from_utf8_lossy(&body);
+            assert!(page.contains("<h1>Too many requests</h1>"), "{page}");
             break;
         }
     }

@@ -124,6 +124,7 @@ fn pages_of_a_small_world() {
         "owners.html",
         "data.html",
         "404.html",
+        "429.html",
         "software.html",
         "software/software0.html",
     ] {

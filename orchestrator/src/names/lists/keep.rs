@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use census::source::{Decision, Memory, Pause};
 use census::time::{Calendar, Timestamp};
-use protocol::ListOutcome;
-use store::Memories;
+use protocol::{Host, ListOutcome};
+use store::{Memories, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -163,12 +163,9 @@ async fn turn(
     services: &Services,
 ) -> Result<Memory, Later> {
     let trouble = |why: String| Ok(before.after_trouble(why, services.now()));
-    if let Err(refusal) = services.gate.denies(&source.host) {
-        return trouble(format!("not asked: {refusal}"));
-    }
-    let may_be_asked = services.writer.may_be_asked(&source.host).await;
-    if !may_be_asked.map_err(Later::fault)? {
-        return trouble("not asked: its host opted out, or is parked".to_owned());
+    let refused = refusal(&source.host, services).await;
+    if let Some(why) = refused.map_err(Later::fault)? {
+        return trouble(why);
     }
     let group = services.gate.names().registered_domain(&source.host);
     let (ways, id) = (Ways::of(services), services.random.check_id());
@@ -189,6 +186,21 @@ async fn turn(
         Ended::Offline => Err(Later::fault("there is no network")),
         Ended::Fault(fault) => Err(Later::fault(fault)),
     }
+}
+
+/// Why the host of a list is not asked, if it is not.
+///
+/// # Errors
+/// When the database can't be read.
+pub(super) async fn refusal(
+    host: &Host,
+    services: &Services,
+) -> Result<Option<String>, StoreError> {
+    if let Err(refusal) = services.gate.denies(host) {
+        return Ok(Some(format!("not asked: {refusal}")));
+    }
+    let may_be_asked = services.writer.may_be_asked(host).await?;
+    Ok((!may_be_asked).then(|| "not asked: its host opted out, or is parked".to_owned()))
 }
 
 async fn take_names(
@@ -280,7 +292,7 @@ pub fn pause_words(pause: Pause) -> String {
 mod tests {
     use super::*;
     use crate::lists::SourceName;
-    use protocol::{Host, ListFormat, ListPath};
+    use protocol::{ListFormat, ListPath};
 
     const HOUR_MS: i64 = 3_600_000;
 

@@ -67,6 +67,11 @@ pub enum Request {
         /// What the operator calls it.
         name: String,
     },
+    /// Read a source now, only to see its names.
+    SourceNames {
+        /// Its address, as the operator's file has it.
+        url: String,
+    },
     /// The loop's state.
     Live {},
 }
@@ -119,6 +124,8 @@ impl By {
 pub enum Answer {
     /// Something happened on the way.
     Step(String),
+    /// Some names of a list; `done` comes after the last.
+    Names(Vec<Host>),
     /// What came of `add`.
     Added(AddReport),
     /// What came of `import --minoru`.

@@ -1,4 +1,4 @@
-//! The page for addresses that lead nowhere.
+//! The pages that come in place of what was asked for.
 
 use maud::html;
 
@@ -19,6 +19,21 @@ pub(crate) fn missing(facts: &Facts) -> String {
         path: "",
         title: "Page not found",
         about: "There is no such page.",
+        scripts: &[],
+    }
+    .around(facts, &content)
+}
+
+/// The page for status 429.
+pub(crate) fn too_often(facts: &Facts) -> String {
+    let content = html! {
+        p.lead { "Your address asks for more files than one address gets here. Wait for a minute and load the page again." }
+        p { "Programs that want the whole list need one file of it: " a href="/data.html" { "Data for programs" } "." }
+    };
+    Page {
+        path: "",
+        title: "Too many requests",
+        about: "This address asks for too many files.",
         scripts: &[],
     }
     .around(facts, &content)

@@ -1,0 +1,65 @@
+//! Reads a configured list now, to be looked at: nothing is learned from it or remembered of it.
+//!
+//! In: the address of one of the operator's sources. Out: its names, or in words why there are none. Refused: addresses that no source has, so that
+//! nobody makes the census fetch what its operator did not choose.
+
+use std::collections::BTreeSet;
+
+use protocol::{Host, ListFormat, ListOutcome};
+use report::list::{NamesRead, Outcome};
+
+use super::Source;
+use super::keep::refusal;
+use super::run::{self, Ended, Ways};
+use crate::services::Services;
+
+/// The operator's sources, and what reads them.
+#[derive(Debug)]
+pub struct Lists {
+    services: Services,
+    sources: Vec<Source>,
+}
+
+impl Lists {
+    /// These sources, read with these services.
+    pub fn new(services: Services, sources: Vec<Source>) -> Self {
+        Self { services, sources }
+    }
+
+    /// The names of the source at this address.
+    ///
+    /// # Errors
+    /// In words, when no source has it, its host is not to be asked, or it could not be read whole.
+    pub async fn names(&self, url: &str) -> Result<BTreeSet<Host>, String> {
+        let source = self
+            .sources
+            .iter()
+            .find(|source| source.url() == url && source.format != ListFormat::Suffixes)
+            .ok_or("no source of names has this URL; `fedicensus sources list` shows those that there are")?;
+        let refused = refusal(&source.host, &self.services).await;
+        if let Some(why) = refused.map_err(|error| error.to_string())? {
+            return Err(why);
+        }
+        let group = self.services.gate.names().registered_domain(&source.host);
+        let (ways, id) = (Ways::of(&self.services), self.services.random.check_id());
+        match run::read(&source.host, &source.list(), id, group, &ways).await {
+            Ended::Read(Outcome::Names(NamesRead {
+                outcome: ListOutcome::Complete,
+                names,
+                ..
+            })) => Ok(names),
+            Ended::Read(Outcome::Names(_)) => Err("the list was not read to its end, so what it lacks can't be told; its `limit` may be too low".to_owned()),
+            Ended::Read(Outcome::Unread(unread)) => Err(unread.to_string()),
+            Ended::Read(other) => Err(format!("no list of names: {other:?}")),
+            Ended::Unreachable { reason, detail } => {
+                Err(format!("its host can't be reached, {}: {detail}", reason.as_str()))
+            }
+            Ended::Deferred { why, retry_after } => {
+                let seconds = retry_after.as_secs().saturating_add(1);
+                Err(format!("not now ({why:?}): try again in {seconds} s"))
+            }
+            Ended::Offline => Err("there is no network".to_owned()),
+            Ended::Fault(fault) => Err(fault.to_string()),
+        }
+    }
+}
