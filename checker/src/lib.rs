@@ -14,7 +14,6 @@ pub mod check;
 pub mod documents;
 pub mod emit;
 pub mod fetch;
-pub mod json;
 pub mod limits;
 pub mod list;
 pub mod order;

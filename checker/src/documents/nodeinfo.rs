@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-use crate::json::{
+use crate::documents::json::{
     JsonError, Members, Object, Scalar, Taken, parse_document, pass_over_array, read_members,
 };
 

@@ -6,7 +6,7 @@
 use protocol::Private;
 use serde::de::MapAccess;
 
-use crate::json::{Members, Object, Scalar, Taken, parse_document};
+use crate::documents::json::{Members, Object, Scalar, Taken, parse_document};
 
 /// Where a software keeps its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 use super::csv;
 use super::not_a_list::NotAList;
 use super::text::{Line, each_line};
-use crate::json::{Guard, TOKEN_BYTES_MAX};
+use crate::documents::json::{Guard, TOKEN_BYTES_MAX};
 use crate::peers::feed::{Piece, Pieces};
 use crate::peers::page::{Element, Shape, WithoutList, read_page};
 use crate::peers::sink::{Full, Sink};

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use super::page::{Page, Shape, read_page};
 use super::sink::Sink;
+use crate::documents::json::{BYTE_ORDER_MARK, Guard, JsonError};
 use crate::fetch::{Ask, Body, Failure, Fetcher};
-use crate::json::{BYTE_ORDER_MARK, Guard, JsonError};
 
 /// Pieces between the network and the parser. A piece is at most what hyper reads at once, so the queue holds less than 2 MiB.
 const PIECES_QUEUED_MAX: usize = 4;

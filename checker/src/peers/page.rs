@@ -11,7 +11,7 @@ use serde::de::{
 };
 
 use super::sink::Sink;
-use crate::json::{Scalar, pass_over_array};
+use crate::documents::json::{Scalar, pass_over_array};
 
 /// Longest cursor that is kept: it goes back into an address.
 const CURSOR_BYTES_MAX: usize = 512;

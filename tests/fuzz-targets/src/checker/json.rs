@@ -1,7 +1,7 @@
 //! The bounded JSON reader beside a plain one: it takes nothing that is no JSON or too deep, and refuses nothing that is within its bounds.
 
 use crate::input::pieces;
-use checker::json::{BYTE_ORDER_MARK, Guard, Scalar, parse_document};
+use checker::documents::json::{BYTE_ORDER_MARK, Guard, Scalar, parse_document};
 use protocol::limits::JSON_DEPTH_MAX;
 use serde_json::Value;
 
