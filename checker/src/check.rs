@@ -60,7 +60,7 @@ pub async fn run(
 }
 
 /// What NodeInfo says of the host, or the finding that ends the check.
-async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
+pub(crate) async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
         NoRules::Refused {
             status,
@@ -203,7 +203,7 @@ async fn document(fetcher: &Fetcher, answer: Answer) -> Result<Vec<u8>, Event> {
 }
 
 /// Whether the instance asks to be left out of statistics. What can't be asked is unknown.
-async fn private(fetcher: &mut Fetcher, about: &About) -> Private {
+pub(crate) async fn private(fetcher: &mut Fetcher, about: &About) -> Private {
     if about.private {
         return Private::Yes;
     }

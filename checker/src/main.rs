@@ -1,4 +1,4 @@
-//! Arguments → a check, a public list, a probe or a wait → exit code.
+//! Arguments → a check, a public list, a walk, a probe or a wait → exit code.
 //!
 //! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
 //! line on stderr.
@@ -20,11 +20,11 @@ use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
 use checker::order::{self, ExtraRoots, by_hand};
 use checker::sandbox::{probe, rlimits};
-use checker::{check, list};
+use checker::{check, list, walk};
 use clap::Parser;
 use protocol::limits::{EGRESS_MOUNT, PEERS_MAX};
 use protocol::order::AskPeers;
-use protocol::{CheckOrder, Host, ListFormat, ListOrder, ListPath};
+use protocol::{CheckOrder, Host, ListFormat, ListOrder, ListPath, WalkOrder};
 use tokio::time::Instant;
 
 /// `EX_USAGE` of sysexits.h.
@@ -33,7 +33,8 @@ const EXIT_USAGE: u8 = 64;
 /// `EX_SOFTWARE` of sysexits.h.
 const EXIT_OWN_FAILURE: u8 = 70;
 
-/// Checks one host, or reads a public list of it, and prints what it found, a JSON object a line.
+/// Checks one host, reads a public list of it or walks through its public conversations, and prints
+/// what it found, a JSON object a line.
 ///
 /// Exit codes: 0 done, whatever was found; 64 wrong usage; 70 a failure of our own.
 #[derive(Debug, Parser)]
@@ -76,6 +77,19 @@ struct Arguments {
     /// How that list is written: lines, json, ndjson, csv or suffixes; or that it is a host's proof: proof.
     #[arg(long, value_name = "FORMAT", requires = "list")]
     format: Option<ListFormat>,
+
+    /// Walk through the host's public conversations for names of other hosts instead of checking it.
+    /// The seed of its random choices may follow: the same one makes the same walk.
+    #[arg(
+        long,
+        value_name = "SEED",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0",
+        requires = "direct",
+        conflicts_with_all = ["no_peers", "list"]
+    )]
+    walk: Option<u64>,
 
     /// Further trust roots, a file of PEM certificates.
     #[arg(long, value_name = "FILE", requires = "direct")]
@@ -149,9 +163,10 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
         .max_blocking_threads(1)
         .build()?;
     let ended = runtime.block_on(async {
-        match &order.list {
-            None => check::run(&mut fetcher, emitter, order.peers).await,
-            Some(list) => list::run(&mut fetcher, emitter, list).await,
+        match (&order.list, order.walk) {
+            (Some(list), _) => list::run(&mut fetcher, emitter, list).await,
+            (None, Some(walk)) => walk::run(&mut fetcher, emitter, walk).await,
+            (None, None) => check::run(&mut fetcher, emitter, order.peers).await,
         }
     });
     // A look-up or a parser that still hangs is not waited for: everything was told.
@@ -184,6 +199,7 @@ fn directly(
                 names_max: u32::try_from(PEERS_MAX).unwrap_or(u32::MAX),
             })
         }),
+        walk: arguments.walk.map(|seed| WalkOrder { seed }),
     };
     Ok((fetcher, order))
 }

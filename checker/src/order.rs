@@ -68,6 +68,9 @@ pub enum EgressError {
     /// The order is not one.
     #[error("the order is not of the form agreed upon")]
     Order(#[source] serde_json::Error),
+    /// The order asks for two things at once.
+    #[error("the order asks for a list and for a walk; a container does one of them")]
+    TwoOrders,
 }
 
 /// Reads the egress directory.
@@ -77,7 +80,10 @@ pub enum EgressError {
 /// further trust roots that `roots` refuses.
 pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> {
     let order = read_file(&directory.join(limits::ORDER_FILE), ORDER_BYTES_MAX)?;
-    let order = serde_json::from_slice(&order).map_err(EgressError::Order)?;
+    let order: CheckOrder = serde_json::from_slice(&order).map_err(EgressError::Order)?;
+    if order.list.is_some() && order.walk.is_some() {
+        return Err(EgressError::TwoOrders);
+    }
     let ca = directory.join(limits::EXTRA_CA_FILE);
     let ca_pem = match (ca.symlink_metadata(), roots) {
         (Err(error), _) if error.kind() == io::ErrorKind::NotFound => None,
@@ -168,6 +174,12 @@ mod tests {
                 Err(EgressError::Order(_))
             ));
         }
+        let both = r#"{"contact":"a","peers":"skip","list":{"path":"/","format":"csv","names_max":1},"walk":{"seed":1}}"#;
+        fs::write(directory.path().join("order.json"), both).unwrap();
+        assert!(matches!(
+            read(directory.path(), ExtraRoots::Refuse),
+            Err(EgressError::TwoOrders)
+        ));
         let long = format!("{ORDER}{}", " ".repeat(5000));
         fs::write(directory.path().join("order.json"), long).unwrap();
         assert!(matches!(

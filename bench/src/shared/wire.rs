@@ -38,6 +38,7 @@ pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<
             contact: super::stage::CONTACT.to_owned(),
             peers,
             list: None,
+            walk: None,
         },
         wish: protocol::egress::Wish::default(),
     };

@@ -303,6 +303,63 @@ impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
+/// The objects of an array, at most `MAX`; `None` where something else stands. Elements that are no objects are passed over, and so is the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List<T, const MAX: usize>(pub Option<Vec<T>>);
+
+impl<T, const MAX: usize> Default for List<T, MAX> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Members, const MAX: usize> Deserialize<'de> for List<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ListVisitor(PhantomData))
+    }
+}
+
+struct ListVisitor<T, const MAX: usize>(PhantomData<T>);
+
+impl<'de, T: Members, const MAX: usize> Visitor<'de> for ListVisitor<T, MAX> {
+    type Value = List<T, MAX>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T, MAX>, A::Error> {
+        let mut list = Vec::new();
+        while list.len() < MAX {
+            match seq.next_element::<Object<T>>()? {
+                Some(Object(object)) => list.extend(object),
+                None => return Ok(List(Some(list))),
+            }
+        }
+        pass_over_array(seq).map(|()| List(Some(list)))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<List<T, MAX>, A::Error> {
+        pass_over_object(map).map(|()| List(None))
+    }
+    fn visit_str<E>(self, _: &str) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+    fn visit_unit<E>(self) -> Result<List<T, MAX>, E> {
+        Ok(List(None))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

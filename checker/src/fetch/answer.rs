@@ -22,6 +22,8 @@ pub struct Answer {
     pub status: u16,
     /// `Retry-After` in seconds from now.
     pub retry_after_s: Option<u64>,
+    /// What it says of the host's rate limit.
+    pub limit: RateLimit,
     /// Whether this is somebody's challenge to prove that we are human, rather than an answer of the host.
     pub challenge: bool,
     /// Whether it says that it is a page for people, which is what missing files and error pages are often answered with.
@@ -46,6 +48,7 @@ impl Answer {
             url,
             status,
             retry_after_s: retry_after(response.headers(), wall),
+            limit: rate_limit(response.headers(), wall),
             challenge: is_challenge(status, response.headers()),
             is_html: is_html(response.headers()),
             response,
@@ -91,6 +94,80 @@ fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
         date.duration_since(wall)
             .map_or(0, |duration| duration.as_secs()),
     )
+}
+
+/// What a host says of its rate limit in `X-RateLimit-*`, as Mastodon does on every answer of its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimit {
+    /// Requests that are left.
+    pub remaining: Option<u64>,
+    /// When there are some again, in seconds from now.
+    pub reset_s: Option<u64>,
+}
+
+fn rate_limit(headers: &HeaderMap, wall: SystemTime) -> RateLimit {
+    let now_s = wall
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let reset = text(headers, "x-ratelimit-reset");
+    // Seconds from now, of the epoch, or a moment as RFC 3339 has it: all three are in use.
+    let reset_s = match reset.parse::<u64>() {
+        Ok(seconds) if seconds < EPOCH_SECONDS_MIN => Some(seconds),
+        Ok(moment) => Some(moment.saturating_sub(now_s)),
+        Err(_) => unix_seconds(reset).map(|moment| moment.saturating_sub(now_s)),
+    };
+    RateLimit {
+        remaining: text(headers, "x-ratelimit-remaining").parse().ok(),
+        reset_s,
+    }
+}
+
+/// A number from here on is a moment, and below it a time from now: some 30 years.
+const EPOCH_SECONDS_MIN: u64 = 1_000_000_000;
+
+/// `2026-11-26T13:50:00.000000Z` in seconds of the epoch; UTC alone, since no other is in use there.
+fn unix_seconds(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(str::parse::<u64>);
+    let mut next = || date.next()?.ok();
+    let (year, month, day) = (next()?, next()?, next()?);
+    let mut time = time.splitn(3, ':');
+    let hour: u64 = time.next()?.parse().ok()?;
+    let minute: u64 = time.next()?.parse().ok()?;
+    let second: u64 = time.next()?.split('.').next()?.parse().ok()?;
+    let fits = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 61;
+    if !fits {
+        return None;
+    }
+    // Days since 1970-03-01 by years that begin in March, so that leap days come last.
+    let (year, month) = match month {
+        1 | 2 => (year.checked_sub(1)?, month.checked_add(9)?),
+        _ => (year, month.checked_sub(3)?),
+    };
+    let leap_days = |year: u64| {
+        let centuries = year.checked_div(100)?;
+        year.checked_div(4)?
+            .checked_sub(centuries)?
+            .checked_add(centuries.checked_div(4)?)
+    };
+    let days = year
+        .checked_mul(365)?
+        .checked_add(leap_days(year)?)?
+        .checked_add(month.checked_mul(153)?.checked_add(2)?.checked_div(5)?)?
+        .checked_add(day)?
+        // Those of 1970-01-01, counted in the same way.
+        .checked_sub(719_469)?;
+    days.checked_mul(24)?
+        .checked_add(hour)?
+        .checked_mul(60)?
+        .checked_add(minute)?
+        .checked_mul(60)?
+        .checked_add(second)
 }
 
 fn is_html(headers: &HeaderMap) -> bool {
@@ -160,6 +237,31 @@ mod tests {
         check_retry("soon", None);
         check_retry("99999999999999999999999", None);
         check_retry("", None);
+    }
+
+    #[test]
+    fn a_rate_limit_is_read_as_servers_write_it() {
+        // 2026-11-26T13:45:00Z
+        let wall = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(1_795_700_700));
+        let wall = wall.unwrap();
+        for (reset, expect) in [
+            ("2026-11-26T13:50:00.000000Z", Some(300)),
+            ("2026-11-26T13:40:00Z", Some(0)),
+            ("2027-03-01T13:45:00Z", Some(95 * 86_400)),
+            ("1795700760", Some(60)),
+            ("30", Some(30)),
+            ("2026-11-26T13:50:00+01:00", None),
+            ("2026-13-26T13:50:00Z", None),
+            ("99999999999999999999-11-26T13:50:00Z", None),
+            ("", None),
+        ] {
+            let found = rate_limit(&headers(&[("x-ratelimit-reset", reset)]), wall);
+            assert_eq!(found.reset_s, expect, "{reset}");
+        }
+        let found = rate_limit(&headers(&[("x-ratelimit-remaining", "0")]), wall);
+        assert_eq!(found.remaining, Some(0));
+        assert_eq!(unix_seconds("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(unix_seconds("2000-02-29T00:00:00Z"), Some(951_782_400));
     }
 
     #[test]

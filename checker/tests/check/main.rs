@@ -14,3 +14,4 @@ mod hostile;
 mod lists;
 mod peers;
 mod server;
+mod walks;

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
-use checker::{check, list};
+use checker::{check, list, walk};
 use protocol::order::AskPeers;
-use protocol::{Event, Host, ListOrder};
+use protocol::{Event, Host, ListOrder, WalkOrder};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -170,6 +170,16 @@ impl World {
     pub(crate) async fn list(self, order: &ListOrder) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         list::run(&mut fetcher, emitter, order).await.unwrap();
+        let events = parse(&kept.0.lock().unwrap());
+        served.outcome(events)
+    }
+
+    /// Walks in this process.
+    pub(crate) async fn walk(self, seed: u64) -> Outcome {
+        let (served, mut fetcher, emitter, kept) = self.begin();
+        walk::run(&mut fetcher, emitter, WalkOrder { seed })
+            .await
+            .unwrap();
         let events = parse(&kept.0.lock().unwrap());
         served.outcome(events)
     }

@@ -60,7 +60,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
-    /// Names that the host lists, after `alive`, or in list mode before `listed`: at most [`limits::PEERS_PER_LINE_MAX`].
+    /// Names that the host lists, after `alive`, in list mode before `listed`, or in walk mode before `walked`: at most [`limits::PEERS_PER_LINE_MAX`].
     Peers {
         /// In canonical form.
         hosts: Vec<Host>,
@@ -95,6 +95,18 @@ pub enum Event {
         /// Where it pointed, with `elsewhere` and `bad_redirect`: a host name, or at most [`limits::TEXT_BYTES_MAX`] bytes of escaped text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
+    },
+    /// Walk mode: the walk's end, after its `peers` lines. No verdict.
+    Walked {
+        /// How it ended.
+        outcome: WalkOutcome,
+        /// Requests made.
+        requests: u32,
+        /// Different posts that were looked at.
+        posts: u32,
+        /// When the host lets us ask again, in seconds from now, where it said that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_s: Option<u64>,
     },
     /// The last line.
     Done {
@@ -133,6 +145,56 @@ pub enum PeersOutcome {
     Failed,
     /// Not asked: the software has no such list, or it was not wanted this time.
     None,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WalkOutcome {
+    /// Nothing new came.
+    Complete,
+    /// At one of our bounds.
+    Truncated,
+    /// The software has no conversations that a walk could read, or lists its peers itself.
+    None,
+    /// robots.txt, or the host's NodeInfo, asks us to stay away.
+    Disallowed,
+    /// Its posts are shown to nobody without a login.
+    AccessControlled,
+    /// It has no such feed.
+    NotFound,
+    /// It did not answer, answered too late or 5xx, or limits how often it answers.
+    Unresponsive,
+    /// Something answered, but not with JSON.
+    NotJson,
+}
+
+impl WalkOutcome {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Complete,
+        Self::Truncated,
+        Self::None,
+        Self::Disallowed,
+        Self::AccessControlled,
+        Self::NotFound,
+        Self::Unresponsive,
+        Self::NotJson,
+    ];
+
+    /// The outcome as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Truncated => "truncated",
+            Self::None => "none",
+            Self::Disallowed => "disallowed",
+            Self::AccessControlled => "access_controlled",
+            Self::NotFound => "not_found",
+            Self::Unresponsive => "unresponsive",
+            Self::NotJson => "not_json",
+        }
+    }
 }
 
 /// Why a host counts as dead this time.
@@ -319,6 +381,7 @@ impl Event {
             | Self::Refused { .. }
             | Self::PeersEnd { .. }
             | Self::Listed { .. }
+            | Self::Walked { .. }
             | Self::Done { .. } => true,
         }
     }

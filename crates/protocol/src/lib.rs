@@ -22,9 +22,9 @@ pub mod probe;
 
 pub use check_id::CheckId;
 pub use escape::{escaped, is_shown_safely};
-pub use event::{DeadReason, Event, PeersOutcome, Private};
+pub use event::{DeadReason, Event, PeersOutcome, Private, WalkOutcome};
 pub use host::{Host, HostError, canonical_name};
 pub use line::parse_line;
 pub use list::{ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
-pub use order::{CheckOrder, user_agent};
+pub use order::{CheckOrder, WalkOrder, user_agent};
 pub use probe::ProbeReport;

@@ -68,6 +68,12 @@ pub const NODEINFO_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Decoded bytes of all peers answers of a check.
 pub const PEERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Decoded bytes of one answer in a walk. Forty posts take some 400 KiB, and a long thread twice that; what is longer is passed over.
+pub const WALK_ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
+/// Names that a walk may tell: its 40 requests bring at most some hundred posts each, of two hosts.
+pub const WALK_HOSTS_MAX: u64 = 10_000;
+
 /// Decoded bytes of a public list. The largest that are read hold whole records of 30 000 servers, some 20 MiB; what goes over the wire is bounded by
 /// [`EGRESS_BYTES_DOWN_MAX`], so the largest have to be compressed.
 pub const LIST_BYTES_MAX: u64 = 32 * 1024 * 1024;

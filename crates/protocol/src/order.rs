@@ -19,6 +19,17 @@ pub struct CheckOrder {
     /// checker or a gateway that knows no lists refuses one with it, and nothing is asked. Boxed, for hardly any order has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<Box<ListOrder>>,
+    /// The walk that is wanted instead of a check, never together with a list. Left out where none is; programs that know no walks refuse the order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk: Option<WalkOrder>,
+}
+
+/// A walk through the host's public posts, threads and favourites, for the names of other hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WalkOrder {
+    /// Where its random choices start: the same seed and the same answers make the same walk.
+    pub seed: u64,
 }
 
 /// Bytes of a contact in the user agent.
@@ -65,15 +76,22 @@ mod tests {
     }
 
     #[test]
-    fn a_former_program_takes_an_order_for_a_check_and_refuses_one_for_a_list() {
+    fn a_former_program_takes_an_order_for_a_check_and_refuses_any_other() {
         let mut order = CheckOrder {
             contact: "a".to_owned(),
             peers: AskPeers::Skip,
             list: None,
+            walk: None,
         };
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
         assert!(serde_json::from_str::<FormerOrder>(&text).is_ok());
+        order.walk = Some(WalkOrder { seed: 7 });
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(text, r#"{"contact":"a","peers":"skip","walk":{"seed":7}}"#);
+        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
+        assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
+        order.walk = None;
         order.list = Some(Box::new(ListOrder {
             path: ListPath::parse("/x").unwrap(),
             format: ListFormat::Csv,

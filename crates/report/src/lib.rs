@@ -9,6 +9,7 @@ mod fault;
 pub mod lines;
 pub mod list;
 mod stderr;
+pub mod walk;
 
 pub use self::check::{Breach, PeersSummary, Report, conclude};
 pub use self::fault::ReportFault;

@@ -39,6 +39,7 @@ impl Check {
                 contact: services.contact.to_string(),
                 peers: start.peers,
                 list: None,
+                walk: None,
             },
             wish: start.wish,
             began: services.now(),

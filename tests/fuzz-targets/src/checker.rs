@@ -7,3 +7,4 @@ pub mod nodeinfo;
 pub mod nodeinfo_pointer;
 pub mod peers;
 pub mod robots;
+pub mod walks;

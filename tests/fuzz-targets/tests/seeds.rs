@@ -28,7 +28,7 @@ macro_rules! replayed {
 
 replayed! {
     admission: admission_rules host suffix_list;
-    checker: flags json lists nodeinfo nodeinfo_pointer peers robots;
+    checker: flags json lists nodeinfo nodeinfo_pointer peers robots walks;
     console: console_form console_wire;
     gateway: client_hello gateway_control names_file;
     launcher: launcher_frames launcher_request probe_report;

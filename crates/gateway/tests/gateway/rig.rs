@@ -127,6 +127,7 @@ pub(crate) fn order() -> CheckOrder {
         contact: "https://census.example/".to_owned(),
         peers: AskPeers::Ask,
         list: None,
+        walk: None,
     }
 }
 

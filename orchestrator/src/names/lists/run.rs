@@ -91,6 +91,7 @@ async fn path(
         contact: ways.contact.to_string(),
         peers: AskPeers::Skip,
         list: Some(Box::new(list.clone())),
+        walk: None,
     };
     let opened = ways
         .gateway

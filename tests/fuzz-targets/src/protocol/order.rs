@@ -11,7 +11,7 @@ pub fn check(text: &[u8]) {
         assert!(
             value
                 .as_object()
-                .is_none_or(|order| (2..=3).contains(&order.len()))
+                .is_none_or(|order| (2..=4).contains(&order.len()))
         );
         if let Some(list) = &order.list {
             // It stays on the host that it is joined to.

@@ -113,6 +113,7 @@ impl Starter {
             contact: format!("adversary {order}"),
             peers: AskPeers::Skip,
             list: None,
+            walk: None,
         };
         let egress = self.open(&check, &host, order).await?;
         let mut container = self.launcher.launch(&check, &host).await?;

@@ -147,6 +147,7 @@ impl Bench {
                 contact: "https://census.example/".to_owned(),
                 peers: AskPeers::Ask,
                 list: None,
+                walk: None,
             },
             wish: Wish::default(),
         };

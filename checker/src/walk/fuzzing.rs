@@ -1,0 +1,48 @@
+//! The way in for the fuzz target `walks`: answers of a host → what a walk makes of them. Compiled for it alone.
+
+use protocol::Host;
+
+use super::mastodon;
+use super::misskey::Misskey;
+use super::plan::Plan;
+
+/// What the answers came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walk {
+    /// Hosts that were named.
+    pub hosts: Vec<Host>,
+    /// Different posts.
+    pub posts: u32,
+    /// Answers that were read.
+    pub answers: usize,
+}
+
+/// The API that is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Mastodon's.
+    Mastodon,
+    /// Misskey's.
+    Misskey,
+}
+
+/// Gives these answers to the steps of a walk, one after the other.
+pub fn walk(dialect: Dialect, seed: u64, answers: &[&[u8]]) -> Walk {
+    let mut plan = Plan::new(seed);
+    let mut misskey = Misskey::default();
+    let mut read = 0;
+    for answer in answers {
+        let Some(step) = plan.next() else { break };
+        let reading = match dialect {
+            Dialect::Mastodon => mastodon::read(answer, &step),
+            Dialect::Misskey => misskey.read(answer, &step),
+        };
+        plan.learn(&step, reading.unwrap_or_default());
+        read = usize::saturating_add(read, 1);
+    }
+    Walk {
+        hosts: plan.hosts().cloned().collect(),
+        posts: plan.posts(),
+        answers: read,
+    }
+}

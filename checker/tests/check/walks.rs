@@ -1,0 +1,569 @@
+//! Walk mode: public conversations of each dialect, people who do not want to be found, and hosts that mean harm.
+
+use protocol::{Event, WalkOutcome};
+use serde_json::{Value, json};
+
+use crate::server::{Outcome, Reply, World, answer, ok};
+
+const FEED: &str = "/api/v1/timelines/public?limit=40";
+const LOCAL_FEED: &str = "/api/v1/timelines/public?limit=40&local=true";
+
+/// A word that stands in every text, handle and profile of these tests.
+const PRIVATE: &str = "secret";
+
+/// What a walk said, after making sure that it said nothing else.
+struct Told {
+    hosts: String,
+    outcome: WalkOutcome,
+    posts: u32,
+    retry_after_s: Option<u64>,
+}
+
+fn told(outcome: &Outcome) -> Told {
+    let [
+        Event::Hello { .. },
+        peers @ ..,
+        Event::Walked {
+            outcome: end,
+            requests,
+            posts,
+            retry_after_s,
+        },
+        Event::Done { .. },
+    ] = &outcome.events[..]
+    else {
+        panic!("{:?}", outcome.events);
+    };
+    assert_eq!(usize::try_from(*requests).unwrap(), outcome.requests.len());
+    let said = serde_json::to_string(&outcome.events).unwrap();
+    assert!(!said.contains(PRIVATE), "{said}");
+    let mut hosts = Vec::new();
+    for event in peers {
+        match event {
+            Event::Peers { hosts: some } => hosts.extend(some.iter().map(ToString::to_string)),
+            other => panic!("{other:?}"),
+        }
+    }
+    Told {
+        hosts: hosts.join(" "),
+        outcome: *end,
+        posts: *posts,
+        retry_after_s: *retry_after_s,
+    }
+}
+
+/// The paths that were asked for beyond robots.txt and NodeInfo.
+fn asked(outcome: &Outcome) -> Vec<&str> {
+    let requests = outcome.requests.iter().map(String::as_str);
+    requests
+        .filter(|path| !path.contains("nodeinfo") && !path.contains("robots"))
+        .collect()
+}
+
+/// An account of Mastodon's, local without `host`.
+fn account(id: &str, host: Option<&str>) -> Value {
+    let acct = match host {
+        Some(host) => format!("secret_{id}@{host}"),
+        None => format!("secret_{id}"),
+    };
+    json!({
+        "id": format!("secret{id}"),
+        "acct": acct,
+        "note": "<p>secret</p>",
+        "discoverable": true,
+        "fields": [{"name": "secret", "value": "secret"}],
+    })
+}
+
+/// A post of Mastodon's.
+fn post(id: &str, uri: &str, account: Value) -> Value {
+    json!({
+        "id": id,
+        "uri": uri,
+        "visibility": "public",
+        "content": "secret",
+        "replies_count": 0,
+        "favourites_count": 0,
+        "account": account,
+    })
+}
+
+fn with(mut value: Value, key: &str, member: Value) -> Value {
+    value[key] = member;
+    value
+}
+
+fn reply(value: &Value) -> Reply {
+    ok(&value.to_string())
+}
+
+/// A post of somebody on this host, with nothing around it.
+fn uri(host: &str) -> String {
+    format!("https://{host}/users/secret/statuses/7")
+}
+
+#[tokio::test]
+async fn who_takes_part_in_a_conversation_names_the_host() {
+    let b = post("1", &uri("b.example"), account("1", Some("b.example")));
+    let b = with(
+        with(b, "replies_count", json!(2)),
+        "favourites_count",
+        json!(1),
+    );
+    // Its account and its URI are on two hosts.
+    let split = post(
+        "2",
+        &uri("social.c.example"),
+        account("2", Some("c.example")),
+    );
+    let boosted = post("3", &uri("d.example"), account("3", Some("d.example")));
+    let boost = post("4", &uri("e.example"), account("4", Some("e.example")));
+    let boost = with(boost, "reblog", boosted);
+    let local = post("5", &uri("a.example"), account("5", None));
+    let world = World::of("mastodon")
+        .with(FEED, reply(&json!([b, split, boost, local])))
+        .with(
+            "/api/v1/statuses/1/context",
+            reply(&json!({
+                "ancestors": [post("6", &uri("f.example"), account("6", Some("f.example")))],
+                "descendants": [post("7", &uri("g.example"), account("7", Some("g.example")))],
+            })),
+        )
+        .with(
+            "/api/v1/statuses/1/favourited_by?limit=80",
+            reply(&json!([
+                account("8", Some("h.example")),
+                account("9", None)
+            ])),
+        )
+        .with(
+            "/api/v1/accounts/secret5/statuses?limit=40",
+            reply(&json!([post(
+                "10",
+                &uri("i.example"),
+                account("10", Some("i.example"))
+            )])),
+        )
+        .with(
+            "/api/v1/accounts/secret9/statuses?limit=40",
+            reply(&json!([])),
+        );
+    let outcome = world.walk(1).await;
+    let told = told(&outcome);
+    assert_eq!(
+        told.hosts,
+        "b.example c.example d.example e.example f.example g.example h.example i.example social.c.example"
+    );
+    assert_eq!((told.outcome, told.posts), (WalkOutcome::Complete, 8));
+    let mut asked = asked(&outcome);
+    assert_eq!(asked.remove(0), FEED);
+    asked.sort_unstable();
+    assert_eq!(
+        asked,
+        [
+            "/api/v1/accounts/secret5/statuses?limit=40",
+            "/api/v1/accounts/secret9/statuses?limit=40",
+            "/api/v1/statuses/1/context",
+            "/api/v1/statuses/1/favourited_by?limit=80",
+        ]
+    );
+}
+
+/// Nor is anything asked about their posts.
+#[tokio::test]
+async fn who_does_not_want_to_be_found_is_not() {
+    for (key, value) in [
+        ("discoverable", json!(false)),
+        ("indexable", json!(false)),
+        ("noindex", json!(true)),
+        ("suspended", json!(true)),
+        (
+            "note",
+            json!("<p><a href=\"/tags/nobot\">#<span>NoBot</span></a></p>"),
+        ),
+        ("display_name", json!("x #noindex")),
+        ("fields", json!([{"name": "x", "value": "#nobots"}])),
+    ] {
+        let quiet = |id: &str| with(account(id, Some("quiet.example")), key, value.clone());
+        let theirs = post("1", &uri("quiet.example"), quiet("1"));
+        let theirs = with(theirs, "replies_count", json!(1));
+        let boosted = post("2", &uri("quiet.example"), quiet("2"));
+        let boost = post("3", &uri("b.example"), account("3", Some("b.example")));
+        let by_them = post("4", &uri("quiet.example"), quiet("4"));
+        let by_them = with(
+            by_them,
+            "reblog",
+            post("5", &uri("c.example"), account("5", Some("c.example"))),
+        );
+        let loud = post("6", &uri("d.example"), account("6", Some("d.example")));
+        let loud = with(loud, "favourites_count", json!(1));
+        let feed = json!([theirs, with(boost, "reblog", boosted), by_them, loud]);
+        let world = World::of("mastodon").with(FEED, reply(&feed)).with(
+            "/api/v1/statuses/6/favourited_by?limit=80",
+            reply(&json!([quiet("7")])),
+        );
+        let outcome = world.walk(1).await;
+        assert_eq!(told(&outcome).hosts, "b.example d.example", "{key}");
+        assert_eq!(asked(&outcome).len(), 2, "{key}: {:?}", outcome.requests);
+    }
+}
+
+#[tokio::test]
+async fn posts_that_are_not_public_name_nobody() {
+    let whispered = post("1", &uri("b.example"), account("1", Some("b.example")));
+    let whispered = with(whispered, "visibility", json!("private"));
+    let world = World::of("mastodon").with(FEED, reply(&json!([whispered, 7, null, []])));
+    assert_eq!(told(&world.walk(1).await).hosts, "");
+}
+
+#[tokio::test]
+async fn a_feed_that_is_closed_is_asked_for_its_own_posts_and_then_left_alone() {
+    let local = post("1", &uri("a.example"), account("1", Some("b.example")));
+    let closed = || answer("422 Unprocessable Content", &[], b"{}");
+    let world = World::of("mastodon")
+        .with(FEED, closed())
+        .with(LOCAL_FEED, reply(&json!([local])));
+    let outcome = world.walk(1).await;
+    let found = told(&outcome);
+    assert_eq!(
+        (found.hosts.as_str(), found.outcome),
+        ("b.example", WalkOutcome::Complete)
+    );
+    assert_eq!(asked(&outcome), [FEED, LOCAL_FEED]);
+
+    let world = World::of("pleroma")
+        .with(FEED, answer("401 Unauthorized", &[], b"{}"))
+        .with(LOCAL_FEED, closed());
+    let outcome = world.walk(1).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::AccessControlled);
+    assert_eq!(asked(&outcome), [FEED, LOCAL_FEED]);
+}
+
+#[tokio::test]
+async fn a_server_that_says_which_feeds_it_shows_is_asked_for_those_alone() {
+    const INSTANCE: &str = "/api/v2/instance";
+    for (remote, local, expect, outcome) in [
+        (
+            "public",
+            "disabled",
+            vec![INSTANCE, FEED],
+            WalkOutcome::Complete,
+        ),
+        (
+            "authenticated",
+            "public",
+            vec![INSTANCE, LOCAL_FEED],
+            WalkOutcome::Complete,
+        ),
+        (
+            "disabled",
+            "authenticated",
+            vec![INSTANCE],
+            WalkOutcome::AccessControlled,
+        ),
+    ] {
+        let access = json!({"configuration": {"timelines_access": {
+            "live_feeds": {"local": local, "remote": remote},
+        }}});
+        let about = json!({
+            "software": {"name": "mastodon", "version": "4.5.2+glitch"},
+            "protocols": ["activitypub"],
+            "metadata": {},
+        });
+        let world = World::of("mastodon")
+            .with("/nodeinfo/2.0", reply(&about))
+            .with(INSTANCE, reply(&access))
+            .with(FEED, reply(&json!([])))
+            .with(LOCAL_FEED, reply(&json!([])));
+        let found = world.walk(1).await;
+        assert_eq!(asked(&found), expect, "{remote} {local}");
+        assert_eq!(told(&found).outcome, outcome, "{remote} {local}");
+    }
+}
+
+#[tokio::test]
+async fn robots_and_a_private_instance_are_left_alone() {
+    let rules = answer("200 OK", &[], b"User-agent: *\nDisallow: /api/\n");
+    let world = World::of("mastodon").with("/robots.txt", rules);
+    let outcome = world.walk(1).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::Disallowed);
+    assert_eq!(asked(&outcome), Vec::<&str>::new());
+
+    let about = json!({
+        "software": {"name": "mastodon", "version": "4.0"},
+        "protocols": ["activitypub"],
+        "metadata": {"private": true},
+    });
+    let world = World::of("mastodon").with("/nodeinfo/2.0", reply(&about));
+    let outcome = world.walk(1).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::Disallowed);
+    assert_eq!(asked(&outcome), Vec::<&str>::new());
+}
+
+/// robots.txt may forbid threads and no more.
+#[tokio::test]
+async fn each_path_is_asked_of_robots() {
+    let rules = answer(
+        "200 OK",
+        &[],
+        b"User-agent: *\nDisallow: /api/v1/statuses/\n",
+    );
+    let busy = post("1", &uri("b.example"), account("1", Some("b.example")));
+    let busy = with(
+        with(busy, "replies_count", json!(2)),
+        "favourites_count",
+        json!(1),
+    );
+    let world = World::of("mastodon")
+        .with("/robots.txt", rules)
+        .with(FEED, reply(&json!([busy])));
+    let outcome = world.walk(1).await;
+    assert_eq!(told(&outcome).hosts, "b.example");
+    assert_eq!(asked(&outcome), [FEED]);
+}
+
+#[tokio::test]
+async fn software_without_such_conversations_is_not_walked() {
+    // Unknown software is not guessed at.
+    for software in ["lemmy", "peertube", "writefreely", "something new"] {
+        let world = World::of(software).with(FEED, reply(&json!([])));
+        let outcome = world.walk(1).await;
+        assert_eq!(told(&outcome).outcome, WalkOutcome::None, "{software}");
+        assert_eq!(asked(&outcome), Vec::<&str>::new(), "{software}");
+    }
+}
+
+#[tokio::test]
+async fn failures_of_the_feed_are_told_apart() {
+    let html = answer("200 OK", &["content-type: text/html"], b"<html>");
+    let unavailable = answer("503 Service Unavailable", &["retry-after: 90"], b"");
+    let busy = answer(
+        "429 Too Many Requests",
+        &[
+            "x-ratelimit-remaining: 0",
+            "x-ratelimit-reset: 1970-01-01T00:05:00.000000Z",
+        ],
+        b"",
+    );
+    for (feed, outcome, least_s) in [
+        (html, WalkOutcome::NotJson, None),
+        (ok("{\"posts\":[]}"), WalkOutcome::NotJson, None),
+        (ok("[{"), WalkOutcome::NotJson, None),
+        (
+            answer("404 Not Found", &[], b""),
+            WalkOutcome::NotFound,
+            None,
+        ),
+        (answer("410 Gone", &[], b""), WalkOutcome::NotFound, None),
+        (
+            answer("500 Internal Server Error", &[], b""),
+            WalkOutcome::Unresponsive,
+            None,
+        ),
+        (unavailable, WalkOutcome::Unresponsive, Some(90)),
+        // The test's clock stands at 1970; a second or so has passed.
+        (busy, WalkOutcome::Unresponsive, Some(200)),
+    ] {
+        let shown = format!("{feed:?}");
+        let outcome_told = told(&World::of("mastodon").with(FEED, feed).walk(1).await);
+        assert_eq!(outcome_told.outcome, outcome, "{shown}");
+        let stated_s = outcome_told.retry_after_s;
+        assert_eq!(stated_s.is_some(), least_s.is_some(), "{shown}");
+        assert!(
+            stated_s >= least_s && stated_s <= Some(300),
+            "{stated_s:?} {shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_walk_stops_when_the_rate_limit_is_used_up() {
+    let busy = post("1", &uri("b.example"), account("1", Some("b.example")));
+    let busy = with(busy, "replies_count", json!(2));
+    let feed = answer(
+        "200 OK",
+        &["content-type: application/json", "x-ratelimit-remaining: 0"],
+        json!([busy]).to_string().as_bytes(),
+    );
+    let outcome = World::of("mastodon").with(FEED, feed).walk(1).await;
+    let found = told(&outcome);
+    assert_eq!(
+        (found.hosts.as_str(), found.outcome),
+        ("b.example", WalkOutcome::Truncated)
+    );
+    assert_eq!(asked(&outcome), [FEED]);
+}
+
+/// A thread that is gone, too long or no JSON hides none of the others.
+#[tokio::test]
+async fn one_bad_answer_ends_no_walk() {
+    let busy = |id: &str, host: &str| {
+        with(
+            post(id, &uri(host), account(id, Some(host))),
+            "replies_count",
+            json!(1),
+        )
+    };
+    let thread = |host: &str| {
+        reply(
+            &json!({"ancestors": [], "descendants": [post("9", &uri(host), account("9", Some(host)))]}),
+        )
+    };
+    let mentions: Vec<Value> = (0..250_000)
+        .map(|number| json!({"acct": format!("x@h{number}.example")}))
+        .collect();
+    let world = World::of("mastodon")
+        .with(
+            FEED,
+            reply(&json!([
+                busy("1", "b.example"),
+                busy("2", "c.example"),
+                busy("3", "d.example"),
+                busy("4", "e.example"),
+            ])),
+        )
+        .with("/api/v1/statuses/2/context", ok("<html>"))
+        .with(
+            "/api/v1/statuses/3/context",
+            reply(&json!({"ancestors": [{"mentions": mentions}]})),
+        )
+        .with("/api/v1/statuses/4/context", thread("f.example"));
+    let found = told(&world.walk(3).await);
+    assert_eq!(
+        found.hosts,
+        "b.example c.example d.example e.example f.example"
+    );
+    assert_eq!(found.outcome, WalkOutcome::Complete);
+}
+
+/// A timeline without end, and threads that lead to each other.
+#[tokio::test]
+async fn a_walk_without_end_stops_at_its_requests_and_one_in_circles_before() {
+    let endless = |seed: u64| {
+        let mut world = World::of("mastodon");
+        let mut feed = Vec::new();
+        for number in 0..100 {
+            let (id, next) = (number.to_string(), (number + 1000).to_string());
+            let host = format!("h{next}.example");
+            feed.push(post(&id, &uri("a.example"), account(&id, None)));
+            let theirs = post(&next, &uri(&host), account(&next, Some(&host)));
+            world = world.with(
+                &format!("/api/v1/accounts/secret{id}/statuses?limit=40"),
+                reply(&json!([theirs])),
+            );
+        }
+        world.with(FEED, reply(&json!(feed))).walk(seed)
+    };
+    let outcome = endless(5).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::Truncated);
+    assert_eq!(outcome.requests.len(), 40);
+    // The seed decides, and nothing else.
+    assert_eq!(endless(5).await.requests, outcome.requests);
+    assert_ne!(endless(6).await.requests, outcome.requests);
+
+    let mut world = World::of("mastodon");
+    let mut feed = Vec::new();
+    for number in 0..40 {
+        let id = number.to_string();
+        let busy = with(
+            post(&id, &uri("b.example"), account("1", Some("b.example"))),
+            "favourites_count",
+            json!(1),
+        );
+        feed.push(busy);
+        world = world.with(
+            &format!("/api/v1/statuses/{id}/favourited_by?limit=80"),
+            reply(&json!([account("1", Some("b.example"))])),
+        );
+    }
+    let outcome = world.with(FEED, reply(&json!(feed))).walk(1).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::Complete);
+    assert_eq!(
+        asked(&outcome).len(),
+        9,
+        "the feed, and eight answers that name nobody new"
+    );
+}
+
+/// A user of Misskey's; without a profile, as in notes.
+fn user(id: &str, host: Option<&str>) -> Value {
+    json!({"id": id, "username": "secret", "name": "secret", "host": host})
+}
+
+fn note(id: &str, user: Value) -> Value {
+    json!({"id": id, "text": "secret", "visibility": "public", "user": user, "repliesCount": 0, "reactions": {}})
+}
+
+#[tokio::test]
+async fn notes_are_read_when_their_authors_profiles_allow_it() {
+    let busy = note("n1", user("u1", Some("b.example")));
+    let busy = with(
+        with(busy, "repliesCount", json!(1)),
+        "reactions",
+        json!({":secret:": 1}),
+    );
+    let remote = with(
+        note("n2", user("u2", Some("c.example"))),
+        "uri",
+        json!("https://social.c.example/notes/n2"),
+    );
+    let renote = with(note("n3", user("u3", None)), "renote", remote);
+    let quiet = note("n4", user("u4", Some("quiet.example")));
+    let unknown = note("n5", user("u5", Some("unknown.example")));
+    let closed = with(
+        user("u6", Some("closed.example")),
+        "requireSigninToViewContents",
+        json!(true),
+    );
+    let feed = json!([busy, renote, quiet, unknown, note("n6", closed)]);
+    let profile = |id: &str| json!({"id": id, "description": "secret", "fields": []});
+    let world = World::of("misskey")
+        .with("POST /api/notes/local-timeline", reply(&feed))
+        .with(
+            "POST /api/users/show",
+            reply(&json!([
+                profile("u1"),
+                profile("u2"),
+                profile("u3"),
+                profile("u6"),
+                profile("u7"),
+                profile("u8"),
+                with(profile("u4"), "description", json!("#nobot")),
+            ])),
+        )
+        .with("POST /api/notes/conversation", reply(&json!([])))
+        .with(
+            "POST /api/notes/children",
+            reply(&json!([note("n7", user("u7", Some("d.example")))])),
+        )
+        .with(
+            "POST /api/notes/reactions",
+            reply(&json!([{"type": "secret", "user": user("u8", Some("e.example"))}])),
+        )
+        .with("POST /api/users/notes", reply(&json!([])));
+    let outcome = world.walk(1).await;
+    let found = told(&outcome);
+    assert_eq!(
+        found.hosts,
+        "b.example c.example d.example e.example social.c.example"
+    );
+    assert_eq!(found.outcome, WalkOutcome::Complete);
+    let first = asked(&outcome)[1];
+    assert_eq!(
+        first,
+        r#"POST /api/users/show {"userIds":["u1","u2","u3","u4","u5","u6"]}"#
+    );
+}
+
+#[tokio::test]
+async fn a_local_timeline_that_is_turned_off_is_access_controlled() {
+    let off = answer(
+        "400 Bad Request",
+        &[],
+        br#"{"error":{"code":"LTL_DISABLED"}}"#,
+    );
+    let world = World::of("sharkey").with("POST /api/notes/local-timeline", off);
+    let outcome = world.walk(1).await;
+    assert_eq!(told(&outcome).outcome, WalkOutcome::AccessControlled);
+    assert_eq!(asked(&outcome).len(), 1);
+}

@@ -1,0 +1,163 @@
+use super::*;
+use proptest::prelude::*;
+
+const HELLO: &str = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
+const PEERS: &str = r#"{"peers":{"hosts":["b.example","a.example"]}}"#;
+const WALKED: &str = r#"{"walked":{"outcome":"complete","requests":7,"posts":40}}"#;
+const BUSY: &str =
+    r#"{"walked":{"outcome":"unresponsive","requests":4,"posts":0,"retry_after_s":90}}"#;
+const DONE: &str = r#"{"done":{"requests":7,"bytes":900,"millis":40}}"#;
+
+/// Events of checks and lists.
+const OTHERS: [&str; 8] = [
+    r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#,
+    r#"{"dead":{"reason":"timeout"}}"#,
+    r#"{"moved":{"to":"b.example"}}"#,
+    r#"{"opted_out":{}}"#,
+    r#"{"gone":{}}"#,
+    r#"{"peers_end":{"outcome":"complete","dropped":2}}"#,
+    r#"{"listed":{"outcome":"complete","dropped":2}}"#,
+    r#"{"suffix_lines":{"lines":["// x"]}}"#,
+];
+
+fn feed(lines: &[&str]) -> WalkReport {
+    let mut report = WalkReport::default();
+    for line in lines {
+        if let Err(breach) = report.accept(line.as_bytes()) {
+            report.broken_by(breach);
+            break;
+        }
+    }
+    report
+}
+
+fn account() -> Account {
+    Account {
+        connections: 1,
+        bytes_up: 1,
+        bytes_down: 1,
+        sni_refused: 0,
+        failed: FailedSide::None,
+        budget_hit: None,
+        up: true,
+    }
+}
+
+fn end(exit_code: i64) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: false,
+        killed: None,
+        millis: 1,
+    })
+}
+
+#[test]
+fn a_whole_walk_is_its_hosts() {
+    let walk = conclude(
+        feed(&[HELLO, PEERS, PEERS, WALKED, DONE]),
+        end(0),
+        &account(),
+        "",
+    );
+    let hosts = ["a.example", "b.example"].map(|name| Host::parse(name).unwrap());
+    let expect = Walk {
+        outcome: WalkOutcome::Complete,
+        hosts: hosts.into(),
+        requests: 7,
+        posts: 40,
+        retry_after_s: None,
+    };
+    assert_eq!(walk, Ok(expect));
+    let busy = conclude(feed(&[HELLO, BUSY, DONE]), end(0), &account(), "").unwrap();
+    assert_eq!(
+        (busy.outcome, busy.retry_after_s),
+        (WalkOutcome::Unresponsive, Some(90))
+    );
+}
+
+/// Neither may a check or a list say `walked`, nor a walk what is theirs.
+#[test]
+fn a_walk_may_say_nothing_of_its_host() {
+    for other in OTHERS {
+        let report = feed(&[HELLO, PEERS, other]);
+        assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{other}");
+        let walk = conclude(report, None, &account(), "").unwrap();
+        assert_eq!(walk, Walk::failed(), "nothing of it counts: {other}");
+    }
+    let mut check = crate::check::Report::new(Host::parse("host.example").unwrap());
+    check.accept(HELLO.as_bytes()).unwrap();
+    assert_eq!(check.accept(WALKED.as_bytes()), Err(Breach::OutOfOrder));
+    let order = protocol::ListOrder {
+        path: protocol::ListPath::parse("/x").unwrap(),
+        format: protocol::ListFormat::Json,
+        names_max: 5,
+    };
+    let mut list = crate::list::ListReport::new(&order);
+    list.accept(HELLO.as_bytes()).unwrap();
+    assert_eq!(list.accept(WALKED.as_bytes()), Err(Breach::OutOfOrder));
+}
+
+#[test]
+fn more_than_a_walk_may_bring_is_a_breach() {
+    let many = r#"{"walked":{"outcome":"complete","requests":41,"posts":1}}"#;
+    assert_eq!(feed(&[HELLO, many]).breach(), Some(&Breach::OutOfOrder));
+    let names: Vec<String> = (0..500)
+        .map(|number| format!("\"h{number}.example\""))
+        .collect();
+    let line = format!(r#"{{"peers":{{"hosts":[{}]}}}}"#, names.join(","));
+    let mut report = feed(&[HELLO]);
+    for _ in 0..20 {
+        report.accept(line.as_bytes()).unwrap();
+    }
+    assert_eq!(report.accept(line.as_bytes()), Err(Breach::OutOfBounds));
+}
+
+#[test]
+fn what_fails_on_our_side_is_a_fault() {
+    let former = conclude(feed(&[]), end(70), &account(), "the order");
+    assert!(matches!(
+        former,
+        Err(ReportFault::NoHello { exit_code: 70, .. })
+    ));
+    let cut = conclude(feed(&[HELLO, PEERS]), end(0), &account(), "");
+    assert_eq!(cut, Err(ReportFault::OutputLost));
+    let down = Account {
+        up: false,
+        ..account()
+    };
+    let lost = conclude(feed(&[HELLO, BUSY, DONE]), end(0), &down, "");
+    assert_eq!(lost, Err(ReportFault::NetworkLost));
+    let unconnected = Account {
+        connections: 0,
+        ..account()
+    };
+    let made_up = conclude(
+        feed(&[HELLO, PEERS, WALKED, DONE]),
+        end(0),
+        &unconnected,
+        "",
+    );
+    assert_eq!(made_up, Err(ReportFault::NoConnection));
+    // What the host made of the checker is no fault of ours.
+    let crashed = conclude(feed(&[HELLO, PEERS]), end(134), &account(), "");
+    assert_eq!(crashed, Ok(Walk::failed()));
+}
+
+proptest! {
+    /// Whatever a checker that was taken over prints, no host comes out without an end that says so.
+    #[test]
+    fn no_lines_hand_on_hosts_of_a_walk_that_did_not_end(
+        lines in proptest::collection::vec(
+            proptest::sample::select([&[HELLO, PEERS, WALKED, BUSY, DONE][..], &OTHERS].concat()),
+            0..10,
+        ),
+    ) {
+        let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
+        if let Ok(walk) = conclude(feed(&lines), end(0), &account(), "") {
+            prop_assert!(walk.hosts.is_empty() || lines.contains(&WALKED) || lines.contains(&BUSY));
+            let strange = lines.iter().any(|line| OTHERS.contains(line));
+            prop_assert!(walk.hosts.is_empty() || !strange);
+        }
+    }
+}
