@@ -25,8 +25,10 @@ use protocol::Host;
 
 use self::token::TokenCommand;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
+use crate::names::walks;
 use crate::roles;
 use crate::serve::control::{By, Request};
+use crate::services::clock::Random;
 
 /// Where the settings file is looked for when none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
@@ -168,6 +170,9 @@ enum Command {
     /// Look at the public lists that are read on a schedule, and resume one that is paused
     #[command(subcommand)]
     Sources(sources::Sources),
+    /// Try the back-off of walks on a file of answers; touches no database
+    #[command(subcommand)]
+    Backoff(Backoff),
     /// Look at the key that signs what is published, and make a new one
     #[command(subcommand)]
     Key(key::Key),
@@ -195,6 +200,18 @@ enum Command {
         /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Backoff {
+    /// Say for each answer whether the host was free then, and from when on it is after it. Standard
+    /// input has a JSON object a line: t (seconds), host, outcome (ok, not-found, access,
+    /// unresponsive or not-json), and perhaps `retry_after_s`
+    Replay {
+        /// Let no pause differ from its length by chance
+        #[arg(long)]
+        no_jitter: bool,
     },
 }
 
@@ -297,6 +314,7 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
         Command::SeccompProfile => show::seccomp_profile(),
         Command::Token { command } => token::run(*command),
         Command::Admission(command) => admission::obey(command, config),
+        Command::Backoff(Backoff::Replay { no_jitter }) => replay(!no_jitter),
         other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
     };
     outcome.unwrap_or_else(|error| {
@@ -357,11 +375,19 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Key(command) => key::obey(&command, config),
         Command::Health { part } => show::health(config, part).await,
         Command::Admission(_)
+        | Command::Backoff(_)
         | Command::Token { .. }
         | Command::Settings { .. }
         | Command::SeccompProfile
         | Command::Completions { .. } => Ok(OK),
     }
+}
+
+fn replay(has_jitter: bool) -> anyhow::Result<u8> {
+    let random = Random::from_os();
+    let jitter = || has_jitter.then(|| random.jitter());
+    let out = std::io::BufWriter::new(std::io::stdout().lock());
+    walks::replay::replay(std::io::stdin().lock(), out, jitter).map(|()| OK)
 }
 
 /// Two threads: the machine this is made for has two cores, and the daemon mostly waits.

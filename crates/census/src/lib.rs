@@ -15,6 +15,7 @@
     )
 )]
 
+pub mod backoff;
 pub mod class;
 pub mod group;
 pub mod listing;

@@ -75,7 +75,7 @@ pub struct Jitter(pub u32);
 
 impl Jitter {
     /// This fraction of `whole` milliseconds, `0` to `whole`.
-    fn of_millis(self, whole: u64) -> u64 {
+    pub(crate) fn of_millis(self, whole: u64) -> u64 {
         let scaled = u128::from(whole)
             .saturating_mul(u128::from(self.0))
             .checked_div(u128::from(u32::MAX))

@@ -1,0 +1,208 @@
+//! When a host may be walked again, after how it answered (design §6).
+//!
+//! In: what is remembered of a host, how it answered, now. Out: what to remember. A walk that failed says nothing about the host as an instance
+//! (invariant I3), so nothing here touches its state.
+
+use std::time::Duration;
+
+use crate::time::{Jitter, Timestamp};
+
+/// The pause after the first failure, and how much longer each further one makes it.
+const STEP: Duration = Duration::from_secs(30);
+
+/// The longest pause after failures alone.
+const PAUSE_MAX: Duration = Duration::from_hours(24);
+
+/// The pause of a host that shows its conversations to nobody without a login: owners rarely change that.
+const ACCESS_PAUSE: Duration = Duration::from_hours(28 * 24);
+
+/// The longest pause that a host may state: longer than any that is meant.
+const STATED_MAX: Duration = Duration::from_hours(28 * 24);
+
+/// How a host answered, as far as asking it again is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It did.
+    Answered,
+    /// It has no such thing.
+    NotFound,
+    /// It lives, and shows this to nobody without a login.
+    AccessControlled,
+    /// It did not answer, or not in time, or limits how often it does.
+    Unresponsive,
+    /// Something answered that is not what was asked for.
+    NotJson,
+}
+
+/// Failures in a row, and until when a host is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backoff {
+    /// Failures since the last answer, at most one a pause.
+    pub failures: u32,
+    /// From this moment on it may be asked. `None`: at any time.
+    pub free_at: Option<Timestamp>,
+}
+
+impl Backoff {
+    /// Whether the host is left alone now; at `free_at` itself it no longer is.
+    pub fn is_paused(self, now: Timestamp) -> bool {
+        self.free_at.is_some_and(|free_at| now < free_at)
+    }
+
+    /// What is remembered after an answer. `stated` is the time until the host lets us ask again, which counts in place of our own; `jitter` spreads
+    /// ours by a tenth to either side, `None` by nothing.
+    #[must_use]
+    pub fn after(
+        self,
+        answer: Answer,
+        stated: Option<Duration>,
+        now: Timestamp,
+        jitter: Option<Jitter>,
+    ) -> Self {
+        let (failures, own) = match answer {
+            Answer::Answered | Answer::NotFound => (0, None),
+            Answer::AccessControlled => (0, Some(now.plus(ACCESS_PAUSE))),
+            // Who was asked within a pause, by hand or by mistake, has failed no more often.
+            Answer::Unresponsive | Answer::NotJson if self.is_paused(now) => {
+                (self.failures, self.free_at)
+            }
+            Answer::Unresponsive | Answer::NotJson => {
+                let failures = self.failures.saturating_add(1);
+                (failures, Some(now.plus(pause(failures, jitter))))
+            }
+        };
+        let stated = stated.map(|stated| now.plus(stated.min(STATED_MAX)));
+        Self {
+            failures,
+            free_at: stated.or(own),
+        }
+    }
+}
+
+/// 30 seconds for each failure in a row.
+fn pause(failures: u32, jitter: Option<Jitter>) -> Duration {
+    let pause = STEP.saturating_mul(failures).min(PAUSE_MAX);
+    let Some(jitter) = jitter else { return pause };
+    let tenth = pause.checked_div(10).unwrap_or_default();
+    let spread = u64::try_from(tenth.as_millis()).unwrap_or(u64::MAX);
+    pause
+        .saturating_sub(tenth)
+        .saturating_add(Duration::from_millis(
+            jitter.of_millis(spread.saturating_mul(2)),
+        ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FAILS: Answer = Answer::Unresponsive;
+    const OK: Answer = Answer::Answered;
+
+    /// What is remembered after these answers, at seconds.
+    fn after(answers: &[(i64, Answer)]) -> Backoff {
+        let start = Backoff::default();
+        answers.iter().fold(start, |backoff, (second, answer)| {
+            backoff.after(*answer, None, at(*second), None)
+        })
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp(second * 1000)
+    }
+
+    fn check(answers: &[(i64, Answer)], failures: u32, free_at: Option<i64>) {
+        let found = after(answers);
+        assert_eq!(found.failures, failures, "{answers:?}");
+        assert_eq!(found.free_at, free_at.map(at), "{answers:?}");
+    }
+
+    #[test]
+    fn each_failure_in_a_row_adds_half_a_minute() {
+        check(&[(0, FAILS)], 1, Some(30));
+        check(&[(0, FAILS), (30, FAILS)], 2, Some(90));
+        check(&[(0, FAILS), (30, FAILS), (90, FAILS)], 3, Some(180));
+        let four = [(0, FAILS), (30, FAILS), (90, FAILS), (180, FAILS)];
+        check(&four, 4, Some(300));
+    }
+
+    #[test]
+    fn a_pause_ends_at_its_very_moment() {
+        let paused = after(&[(0, FAILS)]);
+        assert!(paused.is_paused(Timestamp(29_999)));
+        assert!(!paused.is_paused(Timestamp(30_000)));
+    }
+
+    #[test]
+    fn a_success_ends_it_all_at_once_and_within_a_pause_too() {
+        check(
+            &[(0, FAILS), (30, FAILS), (90, OK), (91, FAILS)],
+            1,
+            Some(121),
+        );
+        check(&[(0, FAILS), (5, OK)], 0, None);
+        check(&[(0, FAILS), (30, Answer::NotFound)], 0, None);
+    }
+
+    #[test]
+    fn a_pause_counts_one_failure() {
+        check(&[(0, FAILS), (1, FAILS), (2, Answer::NotJson)], 1, Some(30));
+    }
+
+    #[test]
+    fn a_closed_server_is_left_alone_for_long_and_has_not_failed() {
+        check(
+            &[(0, FAILS), (30, Answer::AccessControlled)],
+            0,
+            Some(30 + 28 * 86_400),
+        );
+    }
+
+    #[test]
+    fn a_stated_time_counts_in_place_of_ours_and_none_counts_for_ever() {
+        let stated = |seconds| Some(Duration::from_secs(seconds));
+        let start = after(&[(0, FAILS), (30, FAILS)]);
+        for (answer, seconds, free_at) in [
+            (FAILS, 5, 95),
+            (FAILS, 3600, 3690),
+            (OK, 60, 150),
+            (FAILS, u64::MAX, 90 + 28 * 86_400),
+        ] {
+            let found = start.after(answer, stated(seconds), at(90), None);
+            assert_eq!(found.free_at, Some(at(free_at)), "{answer:?} {seconds}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pause_is_within_a_tenth_of_its_length_and_a_day(failures in any::<u32>(), jitter in any::<u32>()) {
+            let length = pause(failures, None);
+            prop_assert!(length <= PAUSE_MAX);
+            let spread = pause(failures, Some(Jitter(jitter)));
+            prop_assert!(spread * 10 >= length * 9 && spread * 10 <= length * 11);
+        }
+
+        /// Whatever comes: a pause ends at `free_at` and not before, and one pause has one failure.
+        #[test]
+        fn no_history_breaks_the_rules(
+            history in proptest::collection::vec((0_i64..100_000_000, 0_u8..5, any::<u32>()), 1..40),
+        ) {
+            let mut backoff = Backoff::default();
+            let mut now = Timestamp(0);
+            for (wait, answer, jitter) in history {
+                now = now.plus(Duration::from_millis(u64::try_from(wait).unwrap()));
+                let answer = [OK, Answer::NotFound, Answer::AccessControlled, FAILS, Answer::NotJson][usize::from(answer)];
+                let was_paused = backoff.is_paused(now);
+                let next = backoff.after(answer, None, now, Some(Jitter(jitter)));
+                prop_assert!(next.failures <= backoff.failures + u32::from(!was_paused));
+                if let Some(free_at) = next.free_at {
+                    prop_assert!(free_at > now);
+                    prop_assert!(next.is_paused(Timestamp(free_at.0 - 1)) && !next.is_paused(free_at));
+                }
+                backoff = next;
+            }
+        }
+    }
+}
