@@ -4,7 +4,7 @@
 //! persona was understood; and some must never be found at all.
 
 mod bodies;
-mod bytes;
+pub mod conversations;
 pub mod lists;
 mod names;
 mod nodeinfo;
@@ -72,7 +72,7 @@ fn table() -> Vec<Persona> {
     bodies::add(&mut table);
     redirects::add(&mut table);
     peers::add(&mut table);
-    bytes::add(&mut table);
+    conversations::add(&mut table);
     names::add(&mut table);
     lists::add(&mut table);
     table.rows

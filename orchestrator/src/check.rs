@@ -10,13 +10,15 @@ pub mod slot_queue;
 
 use std::time::Duration;
 
+use census::state::Verdict;
 use census::time::Timestamp;
 use gateway::Egress;
 use launcher::{Container, Frame};
 use protocol::container::End;
 use protocol::egress::Deferral;
-use protocol::escaped;
 use protocol::limits::{CHECK_SECONDS_MAX, STDERR_BYTES_KEPT, TEXT_BYTES_MAX};
+use protocol::order::AskPeers;
+use protocol::{PeersOutcome, escaped};
 use report::{Breach, Lines, Report, Stderr, conclude};
 use scheduler::event::CheckOutcome;
 use scheduler::slots::SLOT_WAIT_MAX;
@@ -83,7 +85,18 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
         &told.stderr.text(STDERR_BYTES_KEPT),
     )?;
     log_oddities(check, &told);
+    if matches!(verdict, Verdict::Alive { .. }) && check.order.peers == AskPeers::Ask {
+        keep_peers_outcome(check, told.report.peers().outcome, services).await;
+    }
     Ok(outcome::judged(verdict, evidence))
+}
+
+/// How the peers list ended, for whoever walks through hosts that have none. A failure of ours costs that knowledge alone, until the next list.
+async fn keep_peers_outcome(check: &Check, outcome: PeersOutcome, services: &Services) {
+    services.meters.peers_list(outcome);
+    if let Err(error) = services.writer.remember_peers(&check.host, outcome).await {
+        tracing::debug!(host = %check.host, %error, "how its peers list ended could not be written");
+    }
 }
 
 /// What a container reported.

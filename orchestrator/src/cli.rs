@@ -119,6 +119,13 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Walk through one host's public conversations now, and show which hosts they name that were not
+    /// known. Hosts that must be left alone, and those walked within a week, are not asked
+    Discover {
+        /// The host
+        #[arg(value_parser = parse_host)]
+        host: Host,
+    },
     /// Leave a host alone from now on, because its owner asks; or take that back
     OptOut {
         /// The host
@@ -350,6 +357,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         } => show::status(config, output.json).await,
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
         Command::Compare { list, output } => show::compare(config, &list, output.json).await,
+        Command::Discover { host } => ask::discover(config, host).await,
         Command::OptOut {
             host,
             by,

@@ -20,7 +20,7 @@ use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use launcher::SlotMode;
 use protocol::Host;
-use site::facts::Intake;
+use site::facts::{Intake, Reading};
 use thiserror::Error;
 
 use crate::lists::file::SourcesError;
@@ -154,6 +154,8 @@ pub struct Config {
     pub admission: policy::Files,
     /// More hosts than this below one registered domain are held until somebody has looked.
     pub group_threshold: u32,
+    /// Walks through hosts' public conversations an hour at most; 0: none.
+    pub walks_per_hour: u32,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
     /// For the launcher role.
@@ -293,6 +295,7 @@ impl Config {
             suffix_list,
             sources: values.parse("sources", path_or_none)?,
             group_threshold: values.parse("group_threshold", |text| small(text, 1, 1_000_000))?,
+            walks_per_hour: values.parse("walks_per_hour", |text| small(text, 0, 60))?,
             engine_socket: values.parse("engine_socket", path)?,
             launcher_settings: launcher_settings(values, &sockets)?,
             gateway_settings: gateway_settings(values, &sockets)?,
@@ -364,6 +367,10 @@ impl Config {
             intake: match self.intake_socket {
                 Some(_) => Intake::Open,
                 None => Intake::Closed,
+            },
+            reading: match self.walks_per_hour {
+                0 => Reading::Instances,
+                _ => Reading::Conversations,
             },
         }
     }

@@ -16,9 +16,8 @@ use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
 use crate::lists;
-use crate::lists::once::Lists;
 use crate::names::gate::{self, NameGate};
-use crate::names::groups;
+use crate::names::{groups, walks};
 use crate::serve::console::{ConsoleHandler, ConsoleServer};
 use crate::serve::control::{ControlSocket, Handler};
 use crate::serve::intake::IntakeServer;
@@ -47,8 +46,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     );
     let live = Arc::new(Live::new(clock.now(), services.meters.clone()));
     let (orders, waiting_orders) = mpsc::channel(ORDERS_MAX);
-    let handler = Handler::with_daemon(&services, orders, live.clone())
-        .with_lists(Lists::new(services.clone(), sources.clone()));
+    let handler = Handler::with_daemon(&services, orders, live.clone()).with_sources(&sources);
     let intake = intake_server(config, &store, &services, &handler)?;
     let console = console_server(config, &store, &services, &handler)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
@@ -59,6 +57,12 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         services.clone(),
         sources,
         config.suffix_list.clone(),
+        shutdown.clone(),
+    );
+    let walking = walks::keep::keep(
+        services.clone(),
+        live.clone(),
+        config.walks_per_hour,
         shutdown.clone(),
     );
     let reloads = reload_on_hangup(services.gate.clone(), shutdown.clone())?;
@@ -84,6 +88,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         grouped,
         wildcards,
         lists,
+        walking,
         reloads,
         daemon.run(shutdown.clone())
     )?;

@@ -4,3 +4,4 @@ mod admission;
 mod groups;
 mod parked;
 mod sources;
+mod walks;

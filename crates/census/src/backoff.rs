@@ -87,9 +87,7 @@ fn pause(failures: u32, jitter: Option<Jitter>) -> Duration {
     let spread = u64::try_from(tenth.as_millis()).unwrap_or(u64::MAX);
     pause
         .saturating_sub(tenth)
-        .saturating_add(Duration::from_millis(
-            jitter.of_millis(spread.saturating_mul(2)),
-        ))
+        .saturating_add(Duration::from_millis(jitter.of(spread.saturating_mul(2))))
 }
 
 #[cfg(test)]

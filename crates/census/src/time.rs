@@ -74,8 +74,8 @@ fn millis(duration: Duration) -> i64 {
 pub struct Jitter(pub u32);
 
 impl Jitter {
-    /// This fraction of `whole` milliseconds, `0` to `whole`.
-    pub(crate) fn of_millis(self, whole: u64) -> u64 {
+    /// This fraction of `whole`, `0` to `whole`.
+    pub fn of(self, whole: u64) -> u64 {
         let scaled = u128::from(whole)
             .saturating_mul(u128::from(self.0))
             .checked_div(u128::from(u32::MAX))
@@ -146,17 +146,17 @@ impl Calendar {
 
     /// Until a new host is asked for the first time: 0 to 29 h, so that a long peers list doesn't come due at once.
     pub fn first_check(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of_millis(DAY))
+        self.millis(jitter.of(DAY))
     }
 
     /// The same of a host that is asked weekly and was taken over from elsewhere: 0 to 167 h.
     pub fn first_weekly_check(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of_millis(WEEK))
+        self.millis(jitter.of(WEEK))
     }
 
     /// Until a host is asked again whose check said nothing about it (interrupted, faulted, unconfirmed): 0 to 1 h.
     pub fn again_soon(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of_millis(AGAIN_SOON))
+        self.millis(jitter.of(AGAIN_SOON))
     }
 
     /// An interval that the operator chose.
@@ -211,7 +211,7 @@ impl Calendar {
     }
 
     fn around(self, centre: u64, half_width: u64, jitter: Jitter) -> Duration {
-        let offset = jitter.of_millis(half_width.saturating_mul(2));
+        let offset = jitter.of(half_width.saturating_mul(2));
         self.millis(centre.saturating_sub(half_width).saturating_add(offset))
     }
 

@@ -197,6 +197,28 @@ impl WalkOutcome {
     }
 }
 
+impl PeersOutcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Complete,
+        Self::Refused,
+        Self::Truncated,
+        Self::Failed,
+        Self::None,
+    ];
+
+    /// The outcome as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Refused => "refused",
+            Self::Truncated => "truncated",
+            Self::Failed => "failed",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Why a host counts as dead this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

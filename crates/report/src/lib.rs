@@ -8,10 +8,12 @@ pub mod check;
 mod fault;
 pub mod lines;
 pub mod list;
+mod run;
 mod stderr;
 pub mod walk;
 
 pub use self::check::{Breach, PeersSummary, Report, conclude};
 pub use self::fault::ReportFault;
 pub use self::lines::{LineBreach, Lines};
+pub use self::run::RunReport;
 pub use self::stderr::Stderr;

@@ -13,12 +13,12 @@ use protocol::limits::{
 };
 use protocol::{
     Event, Host, ListFormat, ListOrder, ListOutcome, UnlistedReason, escaped, is_shown_safely,
-    parse_line,
 };
 use thiserror::Error;
 
 use crate::check::Breach;
 use crate::fault::ReportFault;
+use crate::run::RunReport;
 
 /// What a run said, as far as it was in order.
 #[derive(Debug)]
@@ -145,46 +145,16 @@ fn words(reason: UnlistedReason, status: Option<u16>, to: Option<&str>) -> Strin
     }
 }
 
-impl ListReport {
-    /// The report of a run for this order that has said nothing yet.
-    pub fn new(order: &ListOrder) -> Self {
-        Self {
-            format: order.format,
-            names_max: u64::from(order.names_max).min(PEERS_MAX),
-            progress: Progress::Nothing,
-            names_told: 0,
-            names: BTreeSet::new(),
-            text: String::new(),
-            finding: None,
-            breach: None,
-        }
+impl RunReport for ListReport {
+    fn has_begun(&self) -> bool {
+        self.progress != Progress::Nothing
     }
 
-    /// Takes the next line.
-    ///
-    /// # Errors
-    /// The breach, after which no further line may be given.
-    pub fn accept(&mut self, line: &[u8]) -> Result<(), Breach> {
-        let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
-            if self.progress == Progress::Nothing {
-                Breach::NoHello
-            } else {
-                Breach::NotAnEvent
-            }
-        })?;
-        if !event.is_within_bounds() {
-            return Err(Breach::OutOfBounds);
-        }
-        self.step(event)
-    }
-
-    /// Notes the breach that ended the run.
-    pub fn broken_by(&mut self, breach: Breach) {
+    fn broken_by(&mut self, breach: Breach) {
         self.breach = Some(breach);
     }
 
-    /// The breach that ended the run, if one did.
-    pub fn breach(&self) -> Option<&Breach> {
+    fn breach(&self) -> Option<&Breach> {
         self.breach.as_ref()
     }
 
@@ -215,6 +185,22 @@ impl ListReport {
             (Hello | Judged | Done, _) => return Err(Breach::OutOfOrder),
         }
         Ok(())
+    }
+}
+
+impl ListReport {
+    /// The report of a run for this order that has said nothing yet.
+    pub fn new(order: &ListOrder) -> Self {
+        Self {
+            format: order.format,
+            names_max: u64::from(order.names_max).min(PEERS_MAX),
+            progress: Progress::Nothing,
+            names_told: 0,
+            names: BTreeSet::new(),
+            text: String::new(),
+            finding: None,
+            breach: None,
+        }
     }
 
     fn take_names(&mut self, hosts: Vec<Host>) -> Result<(), Breach> {

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use protocol::container::End;
 use protocol::egress::{Account, FailedSide};
 use protocol::limits::{REQUESTS_MAX, WALK_HOSTS_MAX};
-use protocol::{Event, Host, WalkOutcome, parse_line};
+use protocol::{Event, Host, WalkOutcome};
 
 use crate::check::Breach;
 use crate::fault::ReportFault;
+use crate::run::RunReport;
 
 /// What a run said, as far as it was in order.
 #[derive(Debug, Default)]
@@ -57,8 +58,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Nothing came of it, through the host's doing.
-    fn failed() -> Self {
+    /// Nothing came of it, through the host's doing: it could not be reached, its container broke off, or broke the rules.
+    pub fn failed() -> Self {
         Self {
             outcome: WalkOutcome::Unresponsive,
             hosts: BTreeSet::new(),
@@ -69,32 +70,16 @@ impl Walk {
     }
 }
 
-impl WalkReport {
-    /// Takes the next line.
-    ///
-    /// # Errors
-    /// The breach, after which no further line may be given.
-    pub fn accept(&mut self, line: &[u8]) -> Result<(), Breach> {
-        let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
-            if self.progress == Progress::Nothing {
-                Breach::NoHello
-            } else {
-                Breach::NotAnEvent
-            }
-        })?;
-        if !event.is_within_bounds() {
-            return Err(Breach::OutOfBounds);
-        }
-        self.step(event)
+impl RunReport for WalkReport {
+    fn has_begun(&self) -> bool {
+        self.progress != Progress::Nothing
     }
 
-    /// Notes the breach that ended the run.
-    pub fn broken_by(&mut self, breach: Breach) {
+    fn broken_by(&mut self, breach: Breach) {
         self.breach = Some(breach);
     }
 
-    /// The breach that ended the run, if one did.
-    pub fn breach(&self) -> Option<&Breach> {
+    fn breach(&self) -> Option<&Breach> {
         self.breach.as_ref()
     }
 

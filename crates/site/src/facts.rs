@@ -32,6 +32,8 @@ pub struct Facts {
     pub licence: String,
     /// Whether owners can submit a host and opt out over HTTP.
     pub intake: Intake,
+    /// What is read of instances.
+    pub reading: Reading,
     /// All hosts that the census knows.
     pub known: ByState,
     /// What the keys of the answers are made with; another one for each publication.
@@ -49,6 +51,15 @@ pub enum Intake {
     Open,
     /// They are not.
     Closed,
+}
+
+/// What is read of instances beyond NodeInfo and peers lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Nothing.
+    Instances,
+    /// Public posts, for the names of other servers (setting `walks_per_hour`).
+    Conversations,
 }
 
 impl Facts {

@@ -35,4 +35,5 @@ pub use tables::hosts::commit::Committed;
 pub use tables::hosts::opt_out::{OptIn, OptOut, Park};
 pub use tables::hosts::take::Taken;
 pub use tables::sources::Memories;
+pub use tables::walks::{LastWalk, WalkTimes};
 pub use writer::handle::Writer;

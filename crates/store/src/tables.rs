@@ -11,3 +11,4 @@ pub(crate) mod host_decisions;
 pub(crate) mod hosts;
 pub(crate) mod known;
 pub(crate) mod sources;
+pub(crate) mod walks;

@@ -1,9 +1,11 @@
 //! JSON and encodings that are meant to hurt whoever parses them.
 
+mod bytes;
+
 use std::io::Write as _;
 use std::sync::LazyLock;
 
-use bytes::Bytes;
+use ::bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use protocol::DeadReason;
@@ -30,6 +32,7 @@ static BOMB: LazyLock<Bytes> = LazyLock::new(|| {
 });
 
 pub(super) fn add(table: &mut Table) {
+    bytes::add(table);
     encodings(table);
     encoding_lies(table);
     bombs(table);

@@ -93,7 +93,7 @@ impl Table {
         self.push(name, plays, facts, Via::Nobody, expectation, play);
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         name: &str,
         plays: &str,

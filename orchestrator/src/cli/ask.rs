@@ -240,6 +240,21 @@ pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
     check_alone(config, &host).await
 }
 
+/// Walks through a host by the daemon: the container, its slot and the gate are the daemon's.
+pub(super) async fn discover(config: &Config, host: Host) -> anyhow::Result<u8> {
+    let request = Request::Discover { host };
+    let conversation = control::ask(&config.control_socket(), &request).await?;
+    let Some(mut conversation) = conversation else {
+        return Ok(complain(control::NO_DAEMON, UNAVAILABLE));
+    };
+    loop {
+        match conversation.next().await? {
+            Answer::Step(step) => say(&step)?,
+            last => return finish(&last),
+        }
+    }
+}
+
 /// Without a daemon: the same path, over a database held exclusively. Nobody can confirm a failure here, so none is counted.
 async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     config.require_contact()?;

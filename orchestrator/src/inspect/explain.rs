@@ -10,7 +10,7 @@ use census::transition;
 use census::why::{self, Denied, Facts, Found, Reason, Subject};
 use protocol::Host;
 use serde::Serialize;
-use store::{Reader, StoreError, Stored};
+use store::{LastWalk, Reader, StoreError, Stored};
 
 use self::sentence::{Details, sentence};
 use crate::names::groups;
@@ -50,6 +50,10 @@ pub struct Explanation {
     pub next_check: Option<String>,
     /// It is being asked, or waits for confirmation.
     pub in_flight: bool,
+    /// How its last peers list ended, in the wire's word.
+    pub peers: Option<String>,
+    /// The last walk through its public conversations.
+    pub walk: Option<String>,
     /// What last happened to it on our side, without a verdict.
     pub note: Option<String>,
     /// The last verdicts, newest first.
@@ -121,7 +125,30 @@ pub fn look_up(
         (None, None) => Entry::Unknown,
     };
     let denied = deny.covers_text(host.as_str());
-    Ok(explain(host, entry, denied.as_ref(), now, calendar))
+    Ok(Explanation {
+        peers: reader.peers_outcome(host)?,
+        walk: reader.last_walk(host)?.map(walk_in_words),
+        ..explain(host, entry, denied.as_ref(), now, calendar)
+    })
+}
+
+fn walk_in_words(walk: LastWalk) -> String {
+    let LastWalk {
+        at,
+        outcome,
+        requests,
+        posts,
+        named,
+        backoff,
+    } = walk;
+    let pause = backoff.free_at.map(rfc3339);
+    let pause = pause.map(|free_at| format!("; not again before {free_at}"));
+    format!(
+        "{} {}: {requests} requests, {posts} posts, {named} hosts named{}",
+        rfc3339(at),
+        outcome.as_str(),
+        pause.unwrap_or_default()
+    )
 }
 
 impl Explanation {
@@ -160,6 +187,8 @@ impl Explanation {
                 .unwrap_or_else(|| "never".to_owned())
         };
         line("next check", Some(&next));
+        line("peers list", self.peers.as_ref());
+        line("walk", self.walk.as_ref());
         line("note", self.note.as_ref());
         let last = self.history.first();
         let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
@@ -277,6 +306,8 @@ fn bare(host: &Host, state: &str) -> Explanation {
         last_checked: None,
         next_check: None,
         in_flight: false,
+        peers: None,
+        walk: None,
         note: None,
         history: Vec::new(),
     }

@@ -46,6 +46,12 @@ pub struct Status {
     /// Public lists that were ever asked for.
     #[serde(default)]
     pub sources: Vec<SourceShown>,
+    /// Hosts by how their last peers list ended.
+    #[serde(default)]
+    pub peers_lists: BTreeMap<String, u64>,
+    /// Hosts by how the last walk through their public conversations ended.
+    #[serde(default)]
+    pub walks: BTreeMap<String, u64>,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,
     /// The daemon, when it runs.
@@ -149,6 +155,8 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
             .iter()
             .map(|(name, memory)| SourceShown::new(name, memory))
             .collect(),
+        peers_lists: reader.peers_outcomes()?,
+        walks: reader.walk_outcomes()?,
         last_dump: reader
             .last_dump()?
             .map(|dump| (rfc3339(dump.at), dump.names)),
@@ -195,6 +203,15 @@ impl Status {
             "groups     {} held with {} hosts held back, {} denied",
             self.groups_held, self.hosts_held_back, self.groups_denied
         ));
+        for (label, outcomes) in [("peers", &self.peers_lists), ("walks", &self.walks)] {
+            if !outcomes.is_empty() {
+                let outcomes: Vec<_> = outcomes
+                    .iter()
+                    .map(|(outcome, count)| format!("{count} {outcome}"))
+                    .collect();
+                lines.push(format!("{label:<11}{}", outcomes.join(", ")));
+            }
+        }
         for source in &self.sources {
             lines.push(format!("source     {}: {}", source.name, source.text()));
         }
@@ -377,6 +394,10 @@ mod tests {
             hosts_held_back: 300,
             groups_denied: 1,
             sources: vec![SourceShown::new("a-list", &paused())],
+            peers_lists: [("complete", 30), ("refused", 10)]
+                .map(|(outcome, count)| (outcome.to_owned(), count))
+                .into(),
+            walks: BTreeMap::new(),
             last_dump: None,
             daemon: Some(LiveState {
                 waiting: 37,
@@ -411,6 +432,7 @@ fedicensus 0.1.0, database in /data
 hosts      40: 40 alive; 0 hidden
 checks     3 due, 37 in flight
 groups     2 held with 300 hosts held back, 1 denied
+peers      30 complete, 10 refused
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
 look at it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation

@@ -19,9 +19,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::{Live, LiveState, Order};
-use crate::lists::once::Lists;
+use crate::lists::{self, Source};
 use crate::names::gate::{Brought, NameGate, Submitted};
 
+use crate::names::walks::visit::{Visit, visit};
 use crate::serve::socket;
 use crate::services::Services;
 
@@ -61,7 +62,9 @@ const STEPS_WAITING_MAX: usize = 4096;
 pub struct Handler {
     services: Arc<HandlerServices>,
     daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
-    lists: Option<Arc<Lists>>,
+    /// What makes readings and walks; a command alone makes none.
+    running: Option<Services>,
+    sources: Arc<[Source]>,
 }
 
 #[derive(Debug)]
@@ -83,14 +86,17 @@ impl Handler {
         );
         Self {
             daemon: Some((orders, live)),
+            running: Some(services.clone()),
             ..handler
         }
     }
 
-    /// The same, which can read these lists as well.
-    pub fn with_lists(self, lists: Lists) -> Self {
-        let lists = Some(Arc::new(lists));
-        Self { lists, ..self }
+    /// The same, which can read these public lists as well.
+    pub fn with_sources(self, sources: &[Source]) -> Self {
+        Self {
+            sources: sources.into(),
+            ..self
+        }
     }
 
     /// For a command that holds the database itself.
@@ -108,7 +114,8 @@ impl Handler {
                 calendar,
             }),
             daemon: None,
-            lists: None,
+            running: None,
+            sources: Arc::default(),
         }
     }
 
@@ -150,6 +157,7 @@ impl Handler {
                 let told = self.source_names(&url, answers).await;
                 told.map(Answer::Done)
             }
+            Request::Discover { host } => self.discover(&host, answers).await.map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
         // Who asked may have gone away.
@@ -305,8 +313,8 @@ impl Handler {
         url: &str,
         answers: &mpsc::Sender<Answer>,
     ) -> Result<String, String> {
-        let lists = self.lists.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
-        let names = lists.names(url).await?;
+        let services = self.running.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
+        let names = lists::once::names(url, &self.sources, services).await?;
         let count = names.len();
         let names: Vec<Host> = names.into_iter().collect();
         for some in names.chunks(NAMES_PER_ANSWER_MAX) {
@@ -314,6 +322,37 @@ impl Handler {
             sent.map_err(|_gone| "nobody listens".to_owned())?;
         }
         Ok(format!("{count} names"))
+    }
+
+    /// Walks through a host now.
+    async fn discover(
+        &self,
+        host: &Host,
+        answers: &mpsc::Sender<Answer>,
+    ) -> Result<String, String> {
+        let services = self.running.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
+        let (walk, new) = match visit(host, services).await {
+            Visit::Walked { walk, new } => (walk, new),
+            Visit::Left(why) => return Err(format!("{host} was not asked: {why}")),
+            Visit::Deferred { why, retry_after } => {
+                let seconds = retry_after.as_secs().saturating_add(1);
+                return Err(format!("not now ({why:?}): try again in {seconds} s"));
+            }
+            Visit::Offline => return Err("there is no network".to_owned()),
+            Visit::Fault(fault) => return Err(fault.to_string()),
+        };
+        for found in &new {
+            let sent = answers.send(Answer::Step(format!("new: {found}"))).await;
+            sent.map_err(|_gone| "nobody listens".to_owned())?;
+        }
+        Ok(format!(
+            "{}: {} requests, {} posts, {} hosts named, {} of them new",
+            walk.outcome.as_str(),
+            walk.requests,
+            walk.posts,
+            walk.hosts.len(),
+            new.len()
+        ))
     }
 
     /// The loop at this moment, and the gate.

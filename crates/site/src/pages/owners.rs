@@ -3,13 +3,20 @@
 use maud::{Markup, html};
 
 use super::layout::{Page, contact, fill_in};
-use crate::facts::{Facts, Intake};
+use crate::facts::{Facts, Intake, Reading};
 use crate::robots::EXAMPLES;
 
 /// The page.
 pub(crate) fn owners(facts: &Facts) -> String {
     let content = html! {
-        p.lead { "This census checks every known host of the Fediverse about once a day: does an instance respond there, and which software does it run? Nothing is read about users or posts. Only host names, states, software names and versions, whether sign-up is open, times and reasons are kept." }
+        p.lead {
+            "This census checks every known host of the Fediverse about once a day: does an instance respond there, and which software does it run? "
+            @match facts.reading {
+                Reading::Instances => { "Nothing is read about users or posts. " }
+                Reading::Conversations => { "Some hosts' public posts are read for the names of other servers; " a href="#conversations" { "what is read, and how to refuse" } ". " }
+            }
+            "Only host names, states, software names and versions, whether sign-up is open, times and reasons are kept."
+        }
         @match facts.intake {
             Intake::Open => (buttons(facts)),
             Intake::Closed => {
@@ -30,6 +37,7 @@ pub(crate) fn owners(facts: &Facts) -> String {
             li { "About every third day the list of peers, if the software publishes it." }
         }
         p { "A check makes at most 40 requests, four per second, and ends after 60 seconds. It runs about every 29 hours; after a week of failures weekly, later less often. Only port 443 is used, over TLS with a valid certificate." }
+        @if facts.reading == Reading::Conversations { (conversations()) }
         (robots())
     };
     Page {
@@ -108,6 +116,17 @@ fn opt_out(facts: &Facts) -> Markup {
             dd { (contact(facts)) ": off the list with the next publication, and never checked again." }
         }
         p { "An opt-out lasts until the person who made it takes it back, even if your server is down or fails." }
+    }
+}
+
+/// Walks through public conversations, where the operator wants them (docs/walks.md).
+fn conversations() -> Markup {
+    html! {
+        h2 id="conversations" { "Public conversations" }
+        p { "Some servers are in no peers list, but other servers show conversations with their people to anybody. So this census reads such conversations at most once a week per server: the newest public posts, some of their threads, who favourited them, and the newest posts of some local accounts; on Misskey and its forks the local timeline in the same way. That takes at most 40 requests, four per second, and ends after 55 seconds." }
+        p { "Only the names of servers are kept. Posts, handles, texts and ids never leave the container that reads them, which ends after each server." }
+        p { "People who do not want to be found are skipped with their posts: those who turned off discovery or indexing in their profile, or who write " code { "#nobot" } " or " code { "#noindex" } " into it. A server that shows its posts only to people with a login is not asked again for four weeks. To refuse for a whole server, without leaving the list, add to " code { "robots.txt" } ":" }
+        pre tabindex="0" { code { "User-agent: Fedicensus\nDisallow: /api/\n" } }
     }
 }
 

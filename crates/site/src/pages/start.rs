@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::layout::Page;
 use super::plots::{new_and_gone, softwares, states, total};
 use super::rows::{COLUMNS, row};
-use crate::facts::Facts;
+use crate::facts::{Facts, Reading};
 use crate::list::{Listed, Row};
 use crate::software::Ranking;
 use crate::text::{grouped, size};
@@ -38,7 +38,11 @@ pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String
         div.hero {
             div {
                 p.lead {
-                    "Every known server of the Fediverse, visited about once a day. We count servers, not people: nothing is read about users or posts, and "
+                    "Every known server of the Fediverse, visited about once a day. We count servers, not people: "
+                    @match facts.reading {
+                        Reading::Instances => { "nothing is read about users or posts, and " }
+                        Reading::Conversations => { "of public posts, " a href="/owners.html#conversations" { "only the names of servers" } " are kept, and " }
+                    }
                     a href="/owners.html" { "owners can opt out" } "."
                 }
                 @if listed.rows == 0 { (first_checks(facts)) } @else { (counts(facts, listed, ranking)) }

@@ -14,7 +14,7 @@ use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
 use crate::answers::words::{FOUND, found_word};
 use crate::error::SiteError;
-use crate::facts::{ByState, Facts, Intake};
+use crate::facts::{ByState, Facts, Intake, Reading};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank, sha256};
@@ -63,6 +63,7 @@ fn facts(days: usize) -> Facts {
         contact: "https://census.example/about".to_owned(),
         address: Some("https://census.example".to_owned()),
         intake: Intake::Open,
+        reading: Reading::Instances,
         known: by_state(21_000),
         salt: Salt::from_random(days as u128),
         history,
@@ -164,7 +165,7 @@ fn no_page_holds_anything_that_the_policy_forbids() {
             }
         }
     }
-    assert_eq!(pages, 7);
+    assert_eq!(pages, 8);
 }
 
 #[test]

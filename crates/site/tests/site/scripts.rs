@@ -8,7 +8,7 @@ use dump::{Cancel, Moment};
 use protocol::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use site::facts::{ByState, Facts, Intake};
+use site::facts::{ByState, Facts, Intake, Reading};
 use site::{Answer, Found, Place, Salt, Site, Why};
 
 const SCRIPTS: [&str; 6] = [
@@ -185,6 +185,7 @@ fn facts() -> Facts {
         contact: "https://census.example".to_owned(),
         address: None,
         intake: Intake::Closed,
+        reading: Reading::Instances,
         known: ByState::new(),
         salt: Salt::from_random(7),
         history: Vec::new(),

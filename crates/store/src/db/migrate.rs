@@ -11,6 +11,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!(
         "../../../../migrations/0003_open_registrations.sql"
     )),
+    M::up(include_str!("../../../../migrations/0004_walks.sql")),
 ];
 
 /// The version of the program's own schema.

@@ -10,7 +10,7 @@ use crate::db::soundness;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::tables::hosts::{add, commit, opt_out, recovery, row, take};
 use crate::tables::{
-    admitted, days, dumps, forgotten, groups, history, host_decisions, known, sources,
+    admitted, days, dumps, forgotten, groups, history, host_decisions, known, sources, walks,
 };
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
@@ -75,6 +75,8 @@ statements! {
     forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     forgotten::DELETE => [
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
@@ -164,6 +166,8 @@ statements! {
     add::INSERT => [
         "SCAN 50-ROW VALUES CLAUSE",
         "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
@@ -196,6 +200,8 @@ statements! {
     ],
     row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::INSERT => [
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
@@ -238,6 +244,38 @@ statements! {
     sources::PUT => [],
     sources::ALL => ["SCAN sources"] because "as many rows as the operator has lists",
     sources::FORGET => ["SEARCH sources USING INDEX sqlite_autoindex_sources_1 (name=?)"],
+    walks::PUT_PEERS => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    walks::PEERS => [
+        "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    walks::COUNT_PEERS => ["SCAN peers_lists", "USE TEMP B-TREE FOR GROUP BY"]
+        because "a person asks, and metrics now and then; five kinds",
+    walks::PUT => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    walks::FIND => [
+        "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    walks::COUNT => ["SCAN walks", "USE TEMP B-TREE FOR GROUP BY"]
+        because "a person asks, and metrics now and then; eight kinds, and some hundred walks a week",
+    walks::LAST_ID => ["SEARCH hosts"],
+    walks::SILENT_FROM => [
+        "SEARCH peers_lists USING INDEX peers_lists_silent (host_id>?)",
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    walks::ANY_FROM => [
+        "SEARCH hosts USING INDEX hosts_state (state=? AND hidden=? AND rowid>?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    walks::MAY_BE_WALKED => [
+        "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    walks::IS_LATE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
 }
 
 #[cfg(test)]

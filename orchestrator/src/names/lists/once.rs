@@ -13,36 +13,28 @@ use super::keep::refusal;
 use super::run::{self, Ended, Ways};
 use crate::services::Services;
 
-/// The operator's sources, and what reads them.
-#[derive(Debug)]
-pub struct Lists {
-    services: Services,
-    sources: Vec<Source>,
-}
-
-impl Lists {
-    /// These sources, read with these services.
-    pub fn new(services: Services, sources: Vec<Source>) -> Self {
-        Self { services, sources }
+/// The names of the source at this address.
+///
+/// # Errors
+/// In words, when no source has it, its host is not to be asked, or it could not be read whole.
+pub async fn names(
+    url: &str,
+    sources: &[Source],
+    services: &Services,
+) -> Result<BTreeSet<Host>, String> {
+    let source = sources
+        .iter()
+        .find(|source| source.url() == url && source.format != ListFormat::Suffixes)
+        .ok_or(
+            "no source of names has this URL; `fedicensus sources list` shows those that there are",
+        )?;
+    let refused = refusal(&source.host, services).await;
+    if let Some(why) = refused.map_err(|error| error.to_string())? {
+        return Err(why);
     }
-
-    /// The names of the source at this address.
-    ///
-    /// # Errors
-    /// In words, when no source has it, its host is not to be asked, or it could not be read whole.
-    pub async fn names(&self, url: &str) -> Result<BTreeSet<Host>, String> {
-        let source = self
-            .sources
-            .iter()
-            .find(|source| source.url() == url && source.format != ListFormat::Suffixes)
-            .ok_or("no source of names has this URL; `fedicensus sources list` shows those that there are")?;
-        let refused = refusal(&source.host, &self.services).await;
-        if let Some(why) = refused.map_err(|error| error.to_string())? {
-            return Err(why);
-        }
-        let group = self.services.gate.names().registered_domain(&source.host);
-        let (ways, id) = (Ways::of(&self.services), self.services.random.check_id());
-        match run::read(&source.host, &source.list(), id, group, &ways).await {
+    let group = services.gate.names().registered_domain(&source.host);
+    let (ways, id) = (Ways::of(services), services.random.check_id());
+    match run::read(&source.host, &source.list(), id, group, &ways).await {
             Ended::Read(Outcome::Names(NamesRead {
                 outcome: ListOutcome::Complete,
                 names,
@@ -61,5 +53,4 @@ impl Lists {
             Ended::Offline => Err("there is no network".to_owned()),
             Ended::Fault(fault) => Err(fault.to_string()),
         }
-    }
 }

@@ -72,6 +72,11 @@ pub enum Request {
         /// Its address, as the operator's file has it.
         url: String,
     },
+    /// Walk through a host's public conversations now.
+    Discover {
+        /// The host.
+        host: Host,
+    },
     /// The loop's state.
     Live {},
 }

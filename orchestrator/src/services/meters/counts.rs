@@ -12,6 +12,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts};
 use protocol::container::End;
 use protocol::egress::{Account, Deferral};
+use protocol::{PeersOutcome, WalkOutcome};
 
 use super::labels::{self, DEAD, Dumped, EndedAs, NO_REASON, Phase};
 use super::{Metric, table};
@@ -46,6 +47,9 @@ pub struct Meters {
     bytes: IntCounterVec,
     killed: IntCounterVec,
     out_of_memory: IntCounter,
+    peers_lists: IntCounterVec,
+    walks: IntCounterVec,
+    walk_names: IntCounterVec,
 }
 
 impl Default for Meters {
@@ -68,6 +72,9 @@ impl Default for Meters {
             bytes: counters(&table::GATEWAY_BYTES),
             killed: counters(&table::CONTAINERS_KILLED),
             out_of_memory: counter(&table::CONTAINERS_OUT_OF_MEMORY),
+            peers_lists: counters(&table::PEERS_LISTS),
+            walks: counters(&table::WALKS),
+            walk_names: counters(&table::WALK_NAMES),
         };
         meters.begin();
         meters
@@ -103,6 +110,15 @@ impl Meters {
         }
         for why in labels::KILLED {
             self.killed.with_label_values(&[labels::killed(why)]);
+        }
+        for outcome in PeersOutcome::ALL {
+            self.peers_lists.with_label_values(&[outcome.as_str()]);
+        }
+        for outcome in WalkOutcome::ALL {
+            self.walks.with_label_values(&[outcome.as_str()]);
+        }
+        for known in labels::KNOWN {
+            self.walk_names.with_label_values(&[known]);
         }
     }
 
@@ -182,6 +198,25 @@ impl Meters {
             .inc_by(account.bytes_down);
     }
 
+    /// A peers list that was asked for ended.
+    pub fn peers_list(&self, outcome: PeersOutcome) {
+        self.peers_lists
+            .with_label_values(&[outcome.as_str()])
+            .inc();
+    }
+
+    /// A walk ended that named so many hosts, and so many of them for the first time.
+    pub fn walk(&self, outcome: WalkOutcome, named: usize, new: usize) {
+        self.walks.with_label_values(&[outcome.as_str()]).inc();
+        for (known, count) in labels::KNOWN
+            .into_iter()
+            .zip([named.saturating_sub(new), new])
+        {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            self.walk_names.with_label_values(&[known]).inc_by(count);
+        }
+    }
+
     /// A dump ended.
     pub fn dump(&self, outcome: &Result<u64, PublishError>) {
         let dumped = match outcome {
@@ -225,7 +260,7 @@ impl Meters {
 
     /// All of it, as the text format wants it.
     pub(crate) fn families(&self) -> Vec<MetricFamily> {
-        let all: [&dyn Collector; 16] = [
+        let all: [&dyn Collector; 19] = [
             &self.verdicts,
             &self.faults,
             &self.deferrals,
@@ -242,6 +277,9 @@ impl Meters {
             &self.bytes,
             &self.killed,
             &self.out_of_memory,
+            &self.peers_lists,
+            &self.walks,
+            &self.walk_names,
         ];
         all.iter().flat_map(|meter| meter.collect()).collect()
     }

@@ -12,6 +12,9 @@ use crate::check::fault::Fault;
 /// The reason of a verdict that has none.
 pub const NO_REASON: &str = "none";
 
+/// Whether the census knew a name: it did, and it did not.
+pub const KNOWN: [&str; 2] = ["yes", "no"];
+
 /// The verdict that has a reason.
 pub const DEAD: &str = "dead";
 

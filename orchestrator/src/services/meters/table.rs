@@ -58,6 +58,9 @@ metrics! {
 
     NAMES_WAITING: Gauge "fedicensus_names_waiting" [] "Names that wait for room.";
     WINDOW_NAMES: Gauge "fedicensus_window_names" ["outcome"] "New names in this window of a day, by what became of them.";
+    PEERS_LISTS: Counter "fedicensus_peers_lists_total" ["outcome"] "Peers lists that were asked for, by how they ended.";
+    WALKS: Counter "fedicensus_walks_total" ["outcome"] "Walks through hosts' public conversations, by how they ended.";
+    WALK_NAMES: Counter "fedicensus_walk_names_total" ["known"] "Names of hosts that walks found, by whether the census knew them.";
 
     DUMP_TIME: Gauge "fedicensus_dump_timestamp_seconds" [] "When the list was last published; 0: never.";
     DUMP_NAMES: Gauge "fedicensus_dump_names" [] "Names that it held.";

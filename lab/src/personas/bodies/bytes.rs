@@ -5,15 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use protocol::DeadReason;
 
-use super::shapes::{WELL_KNOWN, living};
-use super::table::Table;
 use crate::expectation::Expectation;
+use crate::personas::shapes::{self, WELL_KNOWN, living};
+use crate::personas::table::Table;
 use crate::play::{Act, Answer, Handshake, Play};
 
 /// The head of an answer that is JSON, less what says how long it is.
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
-pub(super) fn add(table: &mut Table) {
+pub(in crate::personas) fn add(table: &mut Table) {
     tls(table);
     unfinished_tls(table);
     lengths(table);
@@ -139,7 +139,7 @@ fn script(
 }
 
 fn pointer(name: &str) -> String {
-    super::shapes::pointer("2.0", &format!("https://{name}.lab.test/nodeinfo/2.0")).to_string()
+    shapes::pointer("2.0", &format!("https://{name}.lab.test/nodeinfo/2.0")).to_string()
 }
 
 fn lengths(table: &mut Table) {

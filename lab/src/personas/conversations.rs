@@ -1,0 +1,270 @@
+//! Servers whose people talk in public, and those that are named in such conversations alone.
+//!
+//! The latter are found by walks and by nothing else: in a census without walks, none of them may ever be known.
+
+use serde_json::{Value, json};
+
+use super::shapes::living;
+use super::table::{Table, Via};
+use crate::expectation::Expectation;
+use crate::play::{Answer, Play};
+
+/// A Mastodon whose public feed, threads and favourites name [`FOUND`].
+pub const HOST: &str = "talks.lab.test";
+
+/// A Misskey whose local timeline names [`FOUND_BY_NOTES`].
+pub const NOTES_HOST: &str = "notes.lab.test";
+
+/// Whose feed is closed, and whose peers nobody is told: copies of its posts elsewhere alone name it.
+pub const CLOSED: &str = "closed.lab-talk.test";
+
+/// The hosts that [`HOST`]'s conversations name.
+pub const FOUND: [&str; 8] = [
+    "account.lab-split.test",
+    "boosted.lab-talk.test",
+    "booster.lab-talk.test",
+    CLOSED,
+    "fan.lab-talk.test",
+    "friend.lab-talk.test",
+    "posts.lab-split.test",
+    "replies.lab-talk.test",
+];
+
+/// The hosts that [`NOTES_HOST`]'s notes name.
+pub const FOUND_BY_NOTES: [&str; 3] = [
+    "note.lab-talk.test",
+    "reacts.lab-talk.test",
+    "renoted.lab-talk.test",
+];
+
+/// Whose only accounts in a conversation do not want to be found.
+pub const QUIET: [&str; 4] = [
+    "marker.lab-quiet.test",
+    "noindex.lab-quiet.test",
+    "signin.lab-quiet.test",
+    "undiscoverable.lab-quiet.test",
+];
+
+/// Servers that a walk gets little or nothing from, and how it ends there.
+pub const HOSTILE: [(&str, &str); 6] = [
+    ("circles.lab.test", "complete"),
+    ("endless.lab.test", "truncated"),
+    ("feed-html.lab.test", "not_json"),
+    ("feed-limited.lab.test", "unresponsive"),
+    ("mentions.lab.test", "truncated"),
+    ("no-api.lab.test", "disallowed"),
+];
+
+/// Stands in every text, handle and id of these conversations, and may stand nowhere else.
+pub const PRIVATE: &str = "zzprivate";
+
+const FEED: &str = "/api/v1/timelines/public";
+
+pub(super) fn add(table: &mut Table) {
+    let alive = Expectation::alive;
+    let plays = "Shows conversations that name hosts which nobody lists";
+    table.add(HOST, plays, &[], alive(), talks());
+    let plays = "Shows notes that name hosts which nobody lists";
+    table.add(NOTES_HOST, plays, &[], alive(), notes());
+    for host in FOUND.into_iter().chain(FOUND_BY_NOTES).chain(QUIET) {
+        let plays = "Is named in conversations alone";
+        let play = match host {
+            CLOSED => living(host, "mastodon", "4.2.0")
+                .route(FEED, Answer::status(401))
+                .route("/api/v1/instance/peers", Answer::status(401)),
+            _ => living(host, "writefreely", "0.15.0"),
+        };
+        table.push(host, plays, &[], Via::Nobody, Expectation::never(), play);
+    }
+    for (host, _) in HOSTILE {
+        let play = hostile(host);
+        table.add(host, "Misuses whoever reads its posts", &[], alive(), play);
+    }
+}
+
+fn talks() -> Play {
+    let access = json!({"configuration": {"timelines_access": {
+        "live_feeds": {"local": "public", "remote": "public"},
+    }}});
+    let copied = busy(post("1", CLOSED, account("1", Some(CLOSED))));
+    let split = post(
+        "2",
+        "posts.lab-split.test",
+        account("2", Some("account.lab-split.test")),
+    );
+    let boosted = post(
+        "3",
+        "boosted.lab-talk.test",
+        account("3", Some("boosted.lab-talk.test")),
+    );
+    let boost = post(
+        "4",
+        "booster.lab-talk.test",
+        account("4", Some("booster.lab-talk.test")),
+    );
+    let local = post("5", HOST, account("5", None));
+    let refusing = [
+        ("6", QUIET[0], "note", json!("<p>#<span>nobot</span></p>")),
+        ("7", QUIET[1], "noindex", json!(true)),
+        ("8", QUIET[3], "discoverable", json!(false)),
+    ];
+    let mut feed = vec![copied, split, with(boost, "reblog", boosted), local];
+    for (id, host, key, value) in refusing {
+        let quiet = with(account(id, Some(host)), key, value);
+        feed.push(busy(post(id, host, quiet)));
+    }
+    let replies = "replies.lab-talk.test";
+    living(HOST, "mastodon", "4.5.2")
+        .route("/api/v2/instance", Answer::json(&access))
+        .route(FEED, Answer::json(&json!(feed)))
+        .route(
+            &at_post("1", "context"),
+            Answer::json(&json!({
+                "ancestors": [],
+                "descendants": [post("9", replies, account("9", Some(replies)))],
+            })),
+        )
+        .route(
+            &at_post("1", "favourited_by"),
+            Answer::json(&json!([account("10", Some("fan.lab-talk.test"))])),
+        )
+        .route(
+            &format!("/api/v1/accounts/{PRIVATE}a5/statuses"),
+            Answer::json(&json!([post(
+                "11",
+                "friend.lab-talk.test",
+                account("11", Some("friend.lab-talk.test"))
+            )])),
+        )
+}
+
+fn notes() -> Play {
+    let by = |id: &str, host: &str| json!({"id": user_id(id), "username": PRIVATE, "host": host});
+    let note = |id: &str, user: Value| json!({"id": format!("{PRIVATE}n{id}"), "text": PRIVATE, "visibility": "public", "user": user});
+    let first = with(
+        note("1", by("1", "note.lab-talk.test")),
+        "reactions",
+        json!({":x:": 1}),
+    );
+    let renote = with(
+        note("2", by("2", "note.lab-talk.test")),
+        "renote",
+        note("3", by("3", "renoted.lab-talk.test")),
+    );
+    let signin = with(
+        by("4", QUIET[2]),
+        "requireSigninToViewContents",
+        json!(true),
+    );
+    let profiles: Vec<Value> = ["1", "2", "3", "4", "5"]
+        .map(|id| json!({"id": user_id(id), "description": PRIVATE, "fields": []}))
+        .into();
+    living(NOTES_HOST, "misskey", "2025.12.0")
+        .route(
+            "/api/notes/local-timeline",
+            Answer::json(&json!([first, renote, note("4", signin)])),
+        )
+        .route("/api/users/show", Answer::json(&json!(profiles)))
+        .route(
+            "/api/notes/reactions",
+            Answer::json(&json!([{"user": by("5", "reacts.lab-talk.test")}])),
+        )
+}
+
+fn hostile(host: &str) -> Play {
+    let play = living(host, "mastodon", "4.2.0");
+    let feed = |posts: &[Value]| Answer::json(&json!(posts));
+    match host {
+        // Its threads lead to each other.
+        "circles.lab.test" => {
+            let posts: Vec<Value> = (0..40)
+                .map(|n| busy(post(&n.to_string(), host, account("1", None))))
+                .collect();
+            play.route(FEED, feed(&posts)).otherwise(feed(&posts))
+        }
+        // Each account leads to another forty.
+        "endless.lab.test" => play
+            .route(FEED, forty(0))
+            .otherwise(Answer::make(|request| {
+                let digits = request.path.chars().filter(char::is_ascii_digit);
+                // The first is the API's version.
+                let number: String = digits.skip(1).collect();
+                forty(number.parse::<u64>().unwrap_or(0).saturating_mul(40))
+            })),
+        "feed-html.lab.test" => play.route(FEED, Answer::html(200, "<html>posts</html>")),
+        "feed-limited.lab.test" => play.route(
+            FEED,
+            Answer::status(429)
+                .with("X-RateLimit-Remaining", "0")
+                .with("X-RateLimit-Reset", "2099-01-01T00:00:00.000000Z"),
+        ),
+        "mentions.lab.test" => {
+            let mentions: Vec<Value> = (0..250_000)
+                .map(|n| json!({"acct": format!("{PRIVATE}@m{n}.flood.invalid")}))
+                .collect();
+            let posts = [with(
+                post("1", host, account("1", None)),
+                "mentions",
+                json!(mentions),
+            )];
+            play.route(FEED, feed(&posts))
+        }
+        _ => play.robots("User-agent: Fedicensus\nDisallow: /api/\n"),
+    }
+}
+
+/// Forty posts of local accounts, numbered from this one.
+fn forty(first: u64) -> Answer {
+    let posts: Vec<Value> = (first..first.saturating_add(40))
+        .map(|n| {
+            post(
+                &n.to_string(),
+                "endless.lab.test",
+                account(&n.to_string(), None),
+            )
+        })
+        .collect();
+    Answer::json(&json!(posts))
+}
+
+fn user_id(id: &str) -> String {
+    format!("{PRIVATE}u{id}")
+}
+
+fn at_post(id: &str, what: &str) -> String {
+    format!("/api/v1/statuses/{PRIVATE}{id}/{what}")
+}
+
+/// An account of Mastodon's, local without `host`.
+fn account(id: &str, host: Option<&str>) -> Value {
+    let handle = match host {
+        Some(host) => format!("{PRIVATE}{id}@{host}"),
+        None => format!("{PRIVATE}{id}"),
+    };
+    json!({"id": format!("{PRIVATE}a{id}"), "acct": handle, "note": PRIVATE, "discoverable": true})
+}
+
+/// A post of Mastodon's that this host published.
+fn post(id: &str, host: &str, account: Value) -> Value {
+    json!({
+        "id": format!("{PRIVATE}{id}"),
+        "uri": format!("https://{host}/users/{PRIVATE}/statuses/{id}"),
+        "visibility": "public",
+        "content": PRIVATE,
+        "account": account,
+    })
+}
+
+/// The same with a thread and favourites.
+fn busy(post: Value) -> Value {
+    with(
+        with(post, "replies_count", json!(1)),
+        "favourites_count",
+        json!(1),
+    )
+}
+
+fn with(mut object: Value, key: &str, value: Value) -> Value {
+    super::shapes::set(&mut object, key, value);
+    object
+}
