@@ -1,8 +1,10 @@
-//! Walk mode: names of other hosts from a host's public posts, threads and favourites, instead of a check.
+//! Walk mode: names of other hosts from a host's public posts, threads and favourites, instead of a
+//! check.
 //!
-//! In: a fetcher and the order for a walk. Out: `hello`, names as `peers` lines, `walked` and `done`. Refused: what robots.txt forbids; accounts that
-//! do not want to be found, with their posts; everything over the bounds. Posts, accounts and what is left to read exist in this process alone, and
-//! a name of a host is all that leaves it. Nothing here judges the host.
+//! In: a fetcher and the order for a walk. Out: `hello`, names as `peers` lines, `walked` and
+//! `done`. Refused: what robots.txt forbids; accounts that do not want to be found, with their
+//! posts; everything over the bounds. Posts, accounts and what is left to read exist in this
+//! process alone, and a name of a host is all that leaves it. Nothing here judges the host.
 
 mod account;
 mod ask;
@@ -31,7 +33,7 @@ use reading::Reading;
 /// Walks through one host and prints its events, `hello` first and `done` last.
 ///
 /// # Errors
-/// When stdout fails; whatever the host does is told as an event.
+/// When stdout fails; whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -104,7 +106,8 @@ impl Dialect {
     }
 }
 
-/// Looks at robots.txt and NodeInfo, like a check: what the host runs, and whether it wants to be left alone.
+/// Looks at robots.txt and NodeInfo, like a check: what the host runs, and whether it wants to be
+/// left alone.
 async fn dialect(fetcher: &mut Fetcher) -> Result<Dialect, Ended> {
     let about = check::look(fetcher).await.map_err(of_finding)?;
     if check::private(fetcher, &about).await == Private::Yes {

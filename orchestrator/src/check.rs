@@ -91,7 +91,8 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     Ok(outcome::judged(verdict, evidence))
 }
 
-/// How the peers list ended, for whoever walks through hosts that have none. A failure of ours costs that knowledge alone, until the next list.
+/// Keeps how the peers list ended: hosts without one are walked first. If that fails, only this
+/// knowledge is missing until the next list.
 async fn keep_peers_outcome(check: &Check, outcome: PeersOutcome, services: &Services) {
     services.meters.peers_list(outcome);
     if let Err(error) = services.writer.remember_peers(&check.host, outcome).await {

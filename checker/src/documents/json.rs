@@ -303,7 +303,8 @@ impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The objects of an array, at most `MAX`; `None` where something else stands. Elements that are no objects are passed over, and so is the rest.
+/// The objects of an array, at most `MAX`; `None` if the value is no array. Elements that are no
+/// objects are skipped, and so are those after the first `MAX`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List<T, const MAX: usize>(pub Option<Vec<T>>);
 

@@ -22,7 +22,7 @@ pub struct Answer {
     pub status: u16,
     /// `Retry-After` in seconds from now.
     pub retry_after_s: Option<u64>,
-    /// What it says of the host's rate limit.
+    /// The host's rate limit, from `X-RateLimit-*`.
     pub limit: RateLimit,
     /// Whether this is somebody's challenge to prove that we are human, rather than an answer of the host.
     pub challenge: bool,
@@ -96,7 +96,7 @@ fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
     )
 }
 
-/// What a host says of its rate limit in `X-RateLimit-*`, as Mastodon does on every answer of its API.
+/// A host's rate limit from `X-RateLimit-*`, which Mastodon sends with every answer of its API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimit {
     /// Requests that are left.

@@ -1,6 +1,7 @@
 //! Whether an account wants to be found, by what its profile says.
 
-/// What people write into their profiles to be left alone by programs, as hashtags. Case and the word's end count as nothing.
+/// What people write into their profiles to be left alone by programs, as hashtags. Case and the
+/// word's end count as nothing.
 const MARKERS: [&str; 7] = [
     "#nobot",
     "#nobots",
@@ -11,7 +12,8 @@ const MARKERS: [&str; 7] = [
     "#noscrape",
 ];
 
-/// Whether a text of a profile holds a marker. Servers write hashtags as links, so tags of HTML are passed over.
+/// Whether a text of a profile holds a marker. Servers write hashtags as links, so tags of HTML are
+/// passed over.
 pub(super) fn refuses(text: &str) -> bool {
     let mut plain = String::new();
     let mut is_tag = false;

@@ -8,7 +8,8 @@ use protocol::limits::WALK_ANSWER_BYTES_MAX;
 pub(super) enum Stop {
     /// robots.txt forbids the path.
     Disallowed,
-    /// The host shows this to nobody without a login: 400 (Misskey's way of saying it), 401, 403, 422 or 451.
+    /// The host shows this to nobody without a login: 400 (Misskey's way of saying it), 401, 403,
+    /// 422 or 451.
     Closed,
     /// There is no such thing, or it is elsewhere: any other 4xx, or a redirect off the host.
     NotFound,

@@ -1,4 +1,5 @@
-//! The way in for the fuzz target `walks`: answers of a host → what a walk makes of them. Compiled for it alone.
+//! The way in for the fuzz target `walks`: answers of a host → what a walk makes of them. Compiled
+//! for it alone.
 
 use protocol::Host;
 

@@ -1,8 +1,9 @@
 //! Mastodon's API, as Pleroma, Akkoma, Friendica and others speak it too.
 //!
-//! In: `timelines/public`, `statuses/ID/context`, `statuses/ID/favourited_by` and `accounts/ID/statuses` (docs.joinmastodon.org). Out: a [`Reading`].
-//! Refused: accounts with `discoverable` or `indexable` false, `noindex` true, or a marker in their profile, with what they post and pass on; posts
-//! that are not public.
+//! In: `timelines/public`, `statuses/ID/context`, `statuses/ID/favourited_by` and
+//! `accounts/ID/statuses` (docs.joinmastodon.org). Out: a [`Reading`]. Refused: accounts with
+//! `discoverable` or `indexable` false, `noindex` true, or a marker in their profile, with what
+//! they post and pass on; posts that are not public.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess};

@@ -1,8 +1,9 @@
 //! Misskey's API, and that of its forks.
 //!
-//! In: `notes/local-timeline`, `notes/conversation`, `notes/children`, `notes/reactions` and `users/notes`, and for the profiles of all that these
-//! name `users/show`. Out: a [`Reading`]. Refused: accounts whose profile has a marker, that want a login to be read, or whose profile could not be
-//! read, with what they post and pass on; notes that are not public.
+//! In: `notes/local-timeline`, `notes/conversation`, `notes/children`, `notes/reactions` and
+//! `users/notes`, and for the profiles of all that these name `users/show`. Out: a [`Reading`].
+//! Refused: accounts whose profile has a marker, that want a login to be read, or whose profile
+//! could not be read, with what they post and pass on; notes that are not public.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,8 @@ use crate::peers::peer_name;
 /// Profiles that are asked for at once.
 const PROFILES_MAX: usize = 100;
 
-/// A server that speaks Misskey's API, and which of its accounts may be found as far as that is known.
+/// A server that speaks Misskey's API, and which of its accounts may be found as far as that is
+/// known.
 #[derive(Debug, Default)]
 pub(super) struct Misskey {
     may_be_found: BTreeMap<Id, bool>,

@@ -1,7 +1,8 @@
 //! What a walk reads next: a to-do list and what was seen, without any I/O.
 //!
-//! In: a seed, and what the answers say. Out: the next step, and in the end the hosts. It ends when nothing is left to do, or when the last
-//! [`BARREN_MAX`] answers brought neither a new post nor a new host.
+//! In: a seed, and what the answers say. Out: the next step, and in the end the hosts. It ends when
+//! nothing is left to do, or when the last [`BARREN_MAX`] answers brought neither a new post nor a
+//! new host.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use protocol::Host;
 use super::id::Id;
 use super::reading::{Account, Post, Reading};
 
-/// Answers without anything new, one after the other, that end a walk. Cyclic threads and timelines that repeat themselves come to that.
+/// Answers without anything new, one after the other, that end a walk. Cyclic threads and timelines
+/// that repeat themselves come to that.
 const BARREN_MAX: u32 = 8;
 
 /// Steps that wait. A walk takes less than 40; more choice than this makes none of them better.
@@ -98,7 +100,8 @@ impl Plan {
         self.closed.push(step.clone());
     }
 
-    /// The hosts that were named, the server's own perhaps among them, in the order of names: in which order they were met is nobody's business.
+    /// The hosts that were named, the server's own perhaps among them, in the order of names: in
+    /// which order they were met is nobody's business.
     pub(super) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter()
     }

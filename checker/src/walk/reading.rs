@@ -1,4 +1,5 @@
-//! What one answer of a walk says, whatever software gave it. Accounts that do not want to be found are not in it.
+//! What one answer of a walk says, whatever software gave it. Accounts that do not want to be found
+//! are not in it.
 
 use protocol::Host;
 use url::Url;
@@ -8,7 +9,8 @@ use super::id::Id;
 /// Most posts, and most accounts, that are taken of one answer: a full thread has a hundred.
 pub(super) const ELEMENTS_MAX: usize = 200;
 
-/// Path segments that a post's address has at least. Less is an address of something else, such as a server's front page.
+/// Path segments that a post's address has at least. Less is an address of something else, such as
+/// a server's front page.
 const SEGMENTS_MIN: usize = 2;
 
 /// What one answer says.

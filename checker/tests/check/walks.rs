@@ -1,4 +1,5 @@
-//! Walk mode: public conversations of each dialect, people who do not want to be found, and hosts that mean harm.
+//! Walk mode: public conversations of each dialect, people who do not want to be found, and hosts
+//! that mean harm.
 
 use protocol::{Event, WalkOutcome};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::server::{Outcome, Reply, World, answer, ok};
 const FEED: &str = "/api/v1/timelines/public?limit=40";
 const LOCAL_FEED: &str = "/api/v1/timelines/public?limit=40&local=true";
 
-/// A word that stands in every text, handle and profile of these tests.
+/// A word in every text, handle and profile of these tests.
 const PRIVATE: &str = "secret";
 
 /// What a walk said, after making sure that it said nothing else.
@@ -361,7 +362,7 @@ async fn failures_of_the_feed_are_told_apart() {
             None,
         ),
         (unavailable, WalkOutcome::Unresponsive, Some(90)),
-        // The test's clock stands at 1970; a second or so has passed.
+        // The test's clock starts in 1970, and a second or so has passed.
         (busy, WalkOutcome::Unresponsive, Some(200)),
     ] {
         let shown = format!("{feed:?}");

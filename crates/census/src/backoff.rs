@@ -1,7 +1,8 @@
 //! When a host may be walked again, after how it answered (design §6).
 //!
-//! In: what is remembered of a host, how it answered, now. Out: what to remember. A walk that failed says nothing about the host as an instance
-//! (invariant I3), so nothing here touches its state.
+//! In: what is remembered of a host, how it answered, now. Out: what to remember. A walk that
+//! failed says nothing about the host as an instance (invariant I3), so nothing here touches its
+//! state.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ const STEP: Duration = Duration::from_secs(30);
 /// The longest pause after failures alone.
 const PAUSE_MAX: Duration = Duration::from_hours(24);
 
-/// The pause of a host that shows its conversations to nobody without a login: owners rarely change that.
+/// The pause of a host that shows its conversations to nobody without a login: owners rarely change
+/// that.
 const ACCESS_PAUSE: Duration = Duration::from_hours(28 * 24);
 
 /// The longest pause that a host may state: longer than any that is meant.
@@ -49,8 +51,9 @@ impl Backoff {
         self.free_at.is_some_and(|free_at| now < free_at)
     }
 
-    /// What is remembered after an answer. `stated` is the time until the host lets us ask again, which counts in place of our own; `jitter` spreads
-    /// ours by a tenth to either side, `None` by nothing.
+    /// What is remembered after an answer. `stated` is the time until the host lets us ask again,
+    /// which counts in place of our own; `jitter` spreads ours by a tenth to either side, `None` by
+    /// nothing.
     #[must_use]
     pub fn after(
         self,

@@ -182,7 +182,7 @@ impl WalkOutcome {
         Self::NotJson,
     ];
 
-    /// The outcome as it stands on the wire.
+    /// The outcome's word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -207,7 +207,7 @@ impl PeersOutcome {
         Self::None,
     ];
 
-    /// The outcome as it stands on the wire.
+    /// The outcome's word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",

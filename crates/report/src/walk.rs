@@ -1,8 +1,10 @@
-//! The lines of a run in walk mode → names of hosts and how the walk ended, or why it counts as failed; or a fault.
+//! The lines of a run in walk mode → names of hosts and how the walk ended, or why it counts as
+//! failed; or a fault.
 //!
-//! In: lines of stdout, how the container ended, the gateway's account. Out: a [`Walk`], which holds no verdict. Refused: whatever is not in the
-//! order of walk mode: `hello`, `peers`, `walked`, `done`. An event of a check or a list is a breach here, as `walked` is there; after the first
-//! breach nothing of the run counts.
+//! In: lines of stdout, how the container ended, the gateway's account. Out: a [`Walk`], which
+//! holds no verdict. Refused: whatever is not in the order of walk mode: `hello`, `peers`,
+//! `walked`, `done`. An event of a check or a list is a breach here, as `walked` is there; after
+//! the first breach nothing of the run counts.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +47,8 @@ struct Told {
 /// What came of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// How it ended; [`WalkOutcome::Unresponsive`] as well when the container broke off or broke the rules.
+    /// How it ended; [`WalkOutcome::Unresponsive`] as well when the container broke off or broke
+    /// the rules.
     pub outcome: WalkOutcome,
     /// Hosts that conversations named.
     pub hosts: BTreeSet<Host>,
@@ -58,7 +61,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Nothing came of it, through the host's doing: it could not be reached, its container broke off, or broke the rules.
+    /// Nothing came of it, through the host's doing: it could not be reached, its container broke
+    /// off, or broke the rules.
     pub fn failed() -> Self {
         Self {
             outcome: WalkOutcome::Unresponsive,
@@ -124,7 +128,8 @@ impl RunReport for WalkReport {
     }
 }
 
-/// What a run came to: what it said, how the container ended (nothing when we ended it for a breach), and the gateway's account, put together.
+/// What a run came to: what it said, how the container ended (nothing when we ended it for a
+/// breach), and the gateway's account, put together.
 ///
 /// # Errors
 /// A fault, when one of the three says that it was us: nothing is remembered of the walk then.

@@ -1,6 +1,7 @@
 //! Servers whose people talk in public, and those that are named in such conversations alone.
 //!
-//! The latter are found by walks and by nothing else: in a census without walks, none of them may ever be known.
+//! The latter are found by walks and by nothing else: in a census without walks, none of them may
+//! ever be known.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ pub const HOST: &str = "talks.lab.test";
 /// A Misskey whose local timeline names [`FOUND_BY_NOTES`].
 pub const NOTES_HOST: &str = "notes.lab.test";
 
-/// Whose feed is closed, and whose peers nobody is told: copies of its posts elsewhere alone name it.
+/// Its feed and its peers list are closed: only copies of its posts on other servers name it.
 pub const CLOSED: &str = "closed.lab-talk.test";
 
 /// The hosts that [`HOST`]'s conversations name.
@@ -78,7 +79,13 @@ pub(super) fn add(table: &mut Table) {
     }
     for (host, _) in HOSTILE {
         let play = hostile(host);
-        table.add(host, "Misuses whoever reads its posts", &[], alive(), play);
+        table.add(
+            host,
+            "Attacks programs that read its posts",
+            &[],
+            alive(),
+            play,
+        );
     }
 }
 

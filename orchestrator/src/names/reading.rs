@@ -1,7 +1,8 @@
-//! A container of the checker image that reads something of one host instead of checking it, from egress to its end.
+//! A container of the checker image that reads something of one host instead of checking it, from
+//! egress to its end.
 //!
-//! In: a host and an order. Out: what the container said, and what gateway and launcher saw of it. Refused: nothing; a fault is ours, and nothing is
-//! remembered of the reading then.
+//! In: a host and an order. Out: what the container said, and what gateway and launcher saw of it.
+//! Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,8 @@ use crate::check::fault::Fault;
 use crate::check::slot_queue::SlotQueue;
 use crate::services::Services;
 
-/// What a reading works with: the two ways out of the orchestrator, and places among the containers, which it shares with the checks. It has no way
-/// to the database.
+/// What a reading works with: the two ways out of the orchestrator, and places among the
+/// containers, which it shares with the checks. It has no way to the database.
 #[derive(Debug, Clone)]
 pub struct Ways {
     /// The only way out.
@@ -65,7 +66,8 @@ pub(crate) struct Errand<'a> {
 pub(crate) enum Went<R> {
     /// A container ran.
     Ran(Ran<R>),
-    /// The host could not be reached. It is no more than that: whether it lives, its own check finds.
+    /// The host could not be reached. It is no more than that: whether it lives, its own check
+    /// finds.
     Unreachable { reason: DeadReason, detail: String },
     /// Out of turn.
     Deferred {

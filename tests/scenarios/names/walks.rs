@@ -1,4 +1,5 @@
-//! Walks through public conversations over real parts: who is found, who is not, what is asked, and what leaves the container.
+//! Walks through public conversations over real parts: who is found, who is not, what is asked, and
+//! what leaves the container.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +91,8 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
     for name in QUIET {
         ensure!(world.host(name)?.is_none(), "{name} was found");
     }
-    // Whose posts were read as copies was not asked for them, and no failure was counted against anybody.
+    // Whose posts were read as copies was not asked for them, and no failure was counted against
+    // anybody.
     let checked = world.command(&["check", CLOSED])?;
     ensure!(checked.status.success(), "{checked:?}");
     assert_eq!(asked_of(&world, CLOSED)?, ["/api/v1/instance/peers"]);

@@ -145,7 +145,8 @@ fn what_fails_on_our_side_is_a_fault() {
 }
 
 proptest! {
-    /// Whatever a checker that was taken over prints, no host comes out without an end that says so.
+    /// Whatever a checker that was taken over prints, no host comes out without an end that says
+    /// so.
     #[test]
     fn no_lines_hand_on_hosts_of_a_walk_that_did_not_end(
         lines in proptest::collection::vec(

@@ -1,7 +1,9 @@
-//! The tables `walks` and `peers_lists`: what is remembered of walks through hosts' public conversations, and of their peers lists.
+//! The tables `walks` and `peers_lists`: what is remembered of walks through hosts' public
+//! conversations, and of their peers lists.
 //!
-//! In: how a list or a walk ended. Out: the same, at the next start too, and who may be walked next. Refused: nothing. No statement here touches a
-//! host's row, for a walk says nothing about its host (invariant I3).
+//! In: how a list or a walk ended. Out: the same, at the next start too, and who may be walked
+//! next. Refused: nothing. No statement here touches a host's row, for a walk says nothing about
+//! its host (invariant I3).
 
 use std::collections::BTreeMap;
 
@@ -34,8 +36,8 @@ pub(crate) const COUNT: &str = "SELECT outcome, count(*) FROM walks GROUP BY out
 
 pub(crate) const LAST_ID: &str = "SELECT max(id) FROM hosts";
 
-/// Who may be walked: hosts that respond, want to be found and speak an API that a walk knows, whose group nobody holds or denies, and whose last walk
-/// and pause are over.
+/// Who may be walked: hosts that respond, want to be found and speak an API that a walk knows,
+/// whose group nobody holds or denies, and whose last walk and pause are over.
 macro_rules! may_be_walked {
     () => {
         "hosts.state = 'alive' AND hosts.hidden = 0 AND hosts.refuses = 0 AND hosts.held_back = 0 \
@@ -101,7 +103,7 @@ impl Writer {
     /// Remembers how a host's peers list ended.
     ///
     /// # Errors
-    /// A fault of ours; what was remembered before stands.
+    /// A fault of ours; what was remembered before is kept.
     pub async fn remember_peers(
         &self,
         host: &Host,
@@ -119,7 +121,7 @@ impl Writer {
     /// Remembers a walk through a host.
     ///
     /// # Errors
-    /// A fault of ours; what was remembered before stands.
+    /// A fault of ours; what was remembered before is kept.
     pub async fn remember_walk(&self, host: &Host, walk: LastWalk) -> Result<(), StoreError> {
         let host = host.clone();
         self.call(move |c| {
@@ -147,8 +149,9 @@ impl Writer {
         self.call(move |c| find(c, &host)).await
     }
 
-    /// Who is walked next: a host that is drawn by `start`, of those first whose peers list was refused or is not there. `None` if nobody may be walked
-    /// now, or responding hosts wait to be checked.
+    /// Who is walked next: a host that is drawn by `start`, of those first whose peers list was
+    /// refused or is not there. `None` if nobody may be walked now, or responding hosts wait to be
+    /// checked.
     ///
     /// # Errors
     /// A fault of ours.

@@ -1,7 +1,8 @@
 //! Reads a configured list now, to be looked at: nothing is learned from it or remembered of it.
 //!
-//! In: the address of one of the operator's sources. Out: its names, or in words why there are none. Refused: addresses that no source has, so that
-//! nobody makes the census fetch what its operator did not choose.
+//! In: the address of one of the operator's sources. Out: its names, or in words why there are
+//! none. Refused: addresses that no source has, so that nobody makes the census fetch what its
+//! operator did not choose.
 
 use std::collections::BTreeSet;
 

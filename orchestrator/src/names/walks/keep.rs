@@ -1,7 +1,8 @@
 //! Walks through one host after the other, as many an hour as the operator lets.
 //!
-//! In: time, and how the daemon fares. Out: what [`visit`] does with a host that is drawn at random. Refused: walks during an outage, while a list is
-//! published, and while responding hosts wait for their check: walks take what checks leave over.
+//! In: time, and how the daemon fares. Out: what [`visit`] does with a host that is drawn at
+//! random. Refused: walks during an outage, while a list is published, and while responding hosts
+//! wait for their check: walks take what checks leave over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,8 @@ pub async fn keep(
     }
 }
 
-/// Whether the daemon has nothing better to do. Before its loop went round for the first time nobody knows.
+/// Whether the daemon has nothing better to do. Before its loop went round for the first time
+/// nobody knows.
 fn is_quiet(state: &LiveState) -> bool {
     let is_up = state.last_round_ms != 0;
     is_up && state.outage.is_none() && state.nobody_lives.is_none() && !state.is_publishing
@@ -58,7 +60,7 @@ async fn walk_one(services: &Services) {
     let host = match services.writer.next_walk(draw, times).await {
         Ok(Some(host)) => host,
         Ok(None) => return,
-        // What else fails for it is told by the loop.
+        // The loop logs what else fails for the same reason.
         Err(error) => return tracing::debug!(%error, "who is walked next could not be read"),
     };
     match visit::visit(&host, services).await {

@@ -1,8 +1,9 @@
 //! The back-off of walks, tried on a file of answers.
 //!
-//! In: lines of JSON, `{"t":…,"host":…,"outcome":…,"retry_after_s":…}`. Out: for each `{"t":…,"host":…,"asked":…,"free_at":…}`: whether the host
-//! might have been asked at that moment, and from when on it may be after this answer. Refused: the first line that is none of these; nothing is
-//! guessed behind it.
+//! In: lines of JSON, `{"t":…,"host":…,"outcome":…,"retry_after_s":…}`. Out: for each
+//! `{"t":…,"host":…,"asked":…,"free_at":…}`: whether the host might have been asked at that moment,
+//! and from when on it may be after this answer. Refused: the first line that is none of these;
+//! nothing is guessed behind it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

@@ -1,8 +1,9 @@
 //! One walk through one host: a container of the checker image in walk mode.
 //!
-//! In: a host. Out: the hosts that its public conversations name, for the gate, and what is remembered of the walk. Refused: hosts on the deny-list, and
-//! all that must be left alone, were walked within a week, or pause. Nothing that comes of a walk changes its host's state (invariant I3); a fault
-//! of ours leaves no trace.
+//! In: a host. Out: the hosts that its public conversations name, for the gate, and what is
+//! remembered of the walk. Refused: hosts on the deny-list, and all that must be left alone, were
+//! walked within a week, or pause. Nothing that comes of a walk changes its host's state (invariant
+//! I3); a fault of ours leaves no trace.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::check::fault::Fault;
 use crate::names::reading::{self, Errand, Ran, Ways, Went};
 use crate::services::Services;
 
-/// From one walk through a host to the next, at least: what its people talk about in a week names hardly a host that the next week does not.
+/// From one walk through a host to the next, at least: what its people talk about in a week names
+/// hardly a host that the next week does not.
 const AGAIN_AFTER: Duration = Duration::from_hours(7 * 24);
 
 /// Responding hosts that have been due for so long come before walks.

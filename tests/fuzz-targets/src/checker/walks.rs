@@ -1,9 +1,10 @@
-//! Answers of a host → the hosts of a walk: no more than they name, the same for the same seed, and none of a walk that has ended.
+//! Answers of a host → the hosts of a walk: no more than they name, the same for the same seed, and
+//! none of a walk that has ended.
 
 use checker::walk::fuzzing::{Dialect, walk};
 use protocol::limits::REQUESTS_MAX;
 
-/// Answers are separated by this byte, which stands in no JSON.
+/// Separates answers: no JSON has this byte.
 const BETWEEN: u8 = 0xff;
 
 /// The first byte is the seed, whose lowest bit chooses the dialect.
@@ -23,7 +24,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(found, walk(dialect, u64::from(seed), &answers));
     assert!(found.answers <= answers.len());
     assert!(found.hosts.is_sorted());
-    // Each name of a host takes four bytes at least, and stands in the text.
+    // Each name of a host takes four bytes at least, and is in the text.
     let bytes: usize = answers.iter().map(|answer| answer.len()).sum();
     assert!(found.hosts.len() <= bytes / 4);
     assert!(found.posts as usize <= bytes);

@@ -134,7 +134,8 @@ async fn nobody_is_walked_while_responding_hosts_wait_for_their_check() {
     assert_eq!(drawn.unwrap(), None);
 }
 
-/// A host that is forgotten takes what is remembered of it along, and one that is not there has nothing.
+/// A host that is forgotten takes what is remembered of it along, and one that is not there has
+/// nothing.
 #[tokio::test]
 async fn what_is_remembered_goes_with_its_host() {
     let dir = TempDir::new().unwrap();
