@@ -89,7 +89,7 @@ pub(crate) struct Ran<R> {
     pub(crate) account: Account,
 }
 
-/// Makes a reading. Whoever drops it ends the container and the way to the host.
+/// Makes a reading. Dropping the future ends the container and the way to the host.
 pub(crate) async fn read<R: RunReport>(
     errand: Errand<'_>,
     report: R,
