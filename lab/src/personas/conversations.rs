@@ -205,19 +205,26 @@ fn hostile(host: &str) -> Play {
                 .with("X-RateLimit-Remaining", "0")
                 .with("X-RateLimit-Reset", "2099-01-01T00:00:00.000000Z"),
         ),
-        "mentions.lab.test" => {
-            let mentions: Vec<Value> = (0..250_000)
-                .map(|n| json!({"acct": format!("{PRIVATE}@m{n}.flood.invalid")}))
-                .collect();
-            let posts = [with(
-                post("1", host, account("1", None)),
-                "mentions",
-                json!(mentions),
-            )];
-            play.route(FEED, feed(&posts))
-        }
+        "mentions.lab.test" => play.route(FEED, Answer::make(|_| mentions())),
         _ => play.robots("User-agent: Fedicensus\nDisallow: /api/\n"),
     }
+}
+
+/// A post that mentions 250 000 people. It is written as text when it is asked for: as values it
+/// would take all the memory of the lab's container.
+fn mentions() -> Answer {
+    let author = account("1", None);
+    let mut text = json!([post("1", "mentions.lab.test", author)]).to_string();
+    // Into the object, which its array ends with.
+    text.truncate(text.len().saturating_sub("}]".len()));
+    text.push_str(r#","mentions":[{}"#);
+    for number in 0..250_000 {
+        text.push_str(&format!(
+            r#",{{"acct":"{PRIVATE}@m{number}.flood.invalid"}}"#
+        ));
+    }
+    text.push_str("]}]");
+    Answer::json_bytes(text)
 }
 
 /// Forty posts of local accounts, numbered from this one.
@@ -274,4 +281,20 @@ fn busy(post: Value) -> Value {
 fn with(mut object: Value, key: &str, value: Value) -> Value {
     super::shapes::set(&mut object, key, value);
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_with_many_mentions_is_json() {
+        let Answer::Reply(reply) = mentions() else {
+            panic!("no body");
+        };
+        let posts: Value = serde_json::from_slice(&reply.body).unwrap();
+        let mentions = posts[0]["mentions"].as_array().unwrap();
+        assert_eq!(mentions.len(), 250_001);
+        assert_eq!(posts[0]["visibility"], "public");
+    }
 }
