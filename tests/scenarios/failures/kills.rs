@@ -54,7 +54,8 @@ async fn all_live_and_nobody_was_wronged(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn nothing_is_left(world: &mut World) -> anyhow::Result<()> {
+/// No check's container and no egress directory is left.
+pub(crate) async fn nothing_is_left(world: &mut World) -> anyhow::Result<()> {
     if let Engine::Socket(socket) = Engine::from_environment() {
         let engine = EngineApi::connect(&socket)?;
         world

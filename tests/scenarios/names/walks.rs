@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::failures::kills::nothing_is_left;
 use anyhow::{Context as _, ensure};
 use lab::personas::conversations::{
     CLOSED, FOUND, FOUND_BY_NOTES, HOST, HOSTILE, NOTES_HOST, PRIVATE, QUIET,
@@ -158,4 +159,27 @@ async fn the_daemon_walks_as_often_as_it_may_and_says_so_on_its_pages() -> anyho
     assert!(page.contains("id=\"conversations\""));
     assert!(!page.contains("Nothing is read about users or posts"));
     Ok(())
+}
+
+/// A walk that our death cuts short says nothing about its host: neither its state nor its turn is
+/// lost, and the names that the walk had found come with the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
+    const ENDLESS: &str = "endless.lab.test";
+    let mut world = world_of_talk(&[]).await?;
+    let mut asking = world.begin_command(&["discover", ENDLESS])?;
+    world
+        .until("the walk is under way", PATIENCE, |world| {
+            Ok(asked_of(world, ENDLESS)?.len() > 4)
+        })
+        .await?;
+    world.kill(Role::Run)?;
+    let end = asking.wait()?;
+    assert!(!end.success(), "it said that the walk was done");
+    world.begin(Role::Run).await?;
+    let stored = world.host(ENDLESS)?.context("its row")?;
+    assert_eq!(stored.record.state, census::state::State::Alive);
+    let (_, said) = discovered(&world, ENDLESS)?;
+    assert!(said.contains("truncated: "), "{said}");
+    nothing_is_left(&mut world).await
 }
