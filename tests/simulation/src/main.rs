@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use rand::Rng as _;
 use simulation::measure::Sample;
 use simulation::plan::Plan;
-use simulation::run::run;
+use simulation::run::{discovery, run};
 use simulation::world::{WORLDS, World};
 
 /// Hosts at most: names and addresses of the made-up world have numbers below this.
@@ -21,6 +21,8 @@ const DAYS_MAX: i64 = 36_500;
 #[derive(Debug, Parser)]
 #[command(name = "simulation", version)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Hosts known at the start
     #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(1..=HOSTS_MAX))]
     hosts: u32,
@@ -28,7 +30,7 @@ struct Arguments {
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX))]
     days: u32,
     /// Chance; without it another run each time
-    #[arg(long)]
+    #[arg(long, global = true)]
     seed: Option<u64>,
     /// Containers a second that the engine can start; without it what the world says
     #[arg(long)]
@@ -37,15 +39,28 @@ struct Arguments {
     #[arg(long, default_value = "default")]
     world: String,
     /// Folder for the table and the plots
-    #[arg(long)]
+    #[arg(long, global = true)]
     out: Option<PathBuf>,
     /// Folder below which the database is made; without it the one for temporary files
-    #[arg(long)]
+    #[arg(long, global = true)]
     below: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// How many weeks it takes until servers are known: by peers lists, by walks, by both
+    Discovery {
+        /// Servers
+        #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1000..=1_000_000))]
+        servers: u32,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Some(Command::Discovery { servers }) = arguments.command {
+        return discover(servers, &arguments);
+    }
     let world = World::named(&arguments.world).with_context(|| {
         let names = WORLDS.map(|world| world.name).join(", ");
         format!(
@@ -53,10 +68,8 @@ fn main() -> anyhow::Result<()> {
             arguments.world
         )
     })?;
-    let seed = arguments.seed.unwrap_or_else(|| rand::rng().random());
+    let seed = told_seed(&arguments)?;
     let mut out = std::io::stdout();
-    // Before anything can go wrong.
-    writeln!(out, "seed {seed}")?;
     let mut plan = Plan::new(world, arguments.hosts, arguments.days, seed);
     if let Some(capacity) = arguments.capacity {
         anyhow::ensure!(
@@ -73,6 +86,26 @@ fn main() -> anyhow::Result<()> {
         simulation::report::plots::write(&report, &folder)?;
     }
     Ok(())
+}
+
+fn discover(servers: u32, arguments: &Arguments) -> anyhow::Result<()> {
+    let below = arguments.below.clone().unwrap_or_else(std::env::temp_dir);
+    let courses = discovery::discover(servers, told_seed(arguments)?, &below)?;
+    let table = discovery::table(&courses);
+    write!(std::io::stdout(), "{table}")?;
+    if let Some(folder) = &arguments.out {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("discovery.md"), table)?;
+        std::fs::write(folder.join("discovery.svg"), discovery::plot(&courses)?)?;
+    }
+    Ok(())
+}
+
+/// The run's seed, printed before anything can go wrong.
+fn told_seed(arguments: &Arguments) -> anyhow::Result<u64> {
+    let seed = arguments.seed.unwrap_or_else(|| rand::rng().random());
+    writeln!(std::io::stdout(), "seed {seed}")?;
+    Ok(seed)
 }
 
 /// Tells on stderr how far it is. Nobody may be there to read it, and that ends nothing.

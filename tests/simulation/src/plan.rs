@@ -13,7 +13,7 @@ use crate::measure::Sample;
 use crate::world::World;
 
 /// Begins at some moment.
-const START: Timestamp = Timestamp(1_790_812_800_000);
+pub(crate) const START: Timestamp = Timestamp(1_790_812_800_000);
 
 /// The gateway's ordinary pace over all: dials a second.
 const DIALS_A_SECOND: u32 = 20;

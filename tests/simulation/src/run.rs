@@ -1,5 +1,7 @@
 //! One run, from its plan to its report.
 
+pub mod discovery;
+
 use std::time::Instant;
 
 use thiserror::Error;

@@ -5,6 +5,7 @@
 
 pub(crate) mod names;
 pub(crate) mod network;
+pub(crate) mod talk;
 pub(crate) mod truth;
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ use simulation::guard::Rule;
 use simulation::measure::Sample;
 use simulation::plan::{Failure, Plan, Sabotage};
 use simulation::report::Report;
-use simulation::run::run;
+use simulation::run::{discovery, run};
 use simulation::world::{Life, World};
 
 /// One that keeps a test's promise also when nobody is there to draw another.
@@ -192,4 +192,20 @@ fn each_invariant_ends_the_run_that_breaks_it() {
     let mut crowded = plan(world("overload"), Sabotage::PickTooMany);
     crowded.capacity /= 4.0;
     check_broken(&crowded, Rule::PickedTooMany);
+}
+
+#[test]
+fn walks_alone_find_every_server_that_conversations_name() {
+    let below = std::env::temp_dir();
+    let courses = discovery::discover(1000, SEED, &below).unwrap();
+    println!("{}", discovery::table(&courses));
+    assert!(discovery::plot(&courses).unwrap().contains("walks alone"));
+    for course in courses {
+        assert!(course.rounds().is_some(), "{course:?}");
+        assert_eq!(
+            course.walks > 0,
+            course.label.contains("walks"),
+            "{course:?}"
+        );
+    }
 }

@@ -57,7 +57,7 @@ impl From<StoreError> for Visit {
 }
 
 /// When walks may begin, as of now.
-pub(super) fn times(services: &Services) -> WalkTimes {
+pub fn times(services: &Services) -> WalkTimes {
     let (now, calendar) = (services.now(), services.calendar);
     WalkTimes {
         now,
@@ -77,19 +77,31 @@ pub async fn visit(host: &Host, services: &Services) -> Visit {
         Ok(walk) => walk,
         Err(other) => return other,
     };
+    match settle(host, &walk, services).await {
+        Ok(new) => Visit::Walked { walk, new },
+        Err(error) => error.into(),
+    }
+}
+
+/// Offers the names that a walk found to the gate, and remembers how the walk ended. Returns those
+/// names that nobody had named before.
+///
+/// # Errors
+/// A fault of ours. Names may be in then, and the walk is not remembered.
+pub async fn settle(
+    host: &Host,
+    walk: &Walk,
+    services: &Services,
+) -> Result<Vec<Host>, StoreError> {
     let is_news = |host: &&Host| !services.writer.recognises(host);
     let new: Vec<Host> = walk.hosts.iter().filter(is_news).cloned().collect();
     let named = walk.hosts.iter().cloned().collect();
-    if let Err(error) = services.learn(named, host).await {
-        return error.into();
-    }
-    if let Err(error) = remember(host, &walk, services).await {
-        return error.into();
-    }
+    services.learn(named, host).await?;
+    remember(host, walk, services).await?;
     services
         .meters
         .walk(walk.outcome, walk.hosts.len(), new.len());
-    Visit::Walked { walk, new }
+    Ok(new)
 }
 
 /// Why the host is left alone, if it is.
