@@ -40,7 +40,7 @@ const ENOUGH: f64 = 0.99;
 /// Servers that show no feed without a login.
 const CLOSED_FEEDS: f64 = 0.2;
 
-/// Servers known at the start, of middling size: number of the first one, and how many.
+/// Servers known at the start, of middling size.
 const SEEDS: std::ops::Range<u32> = 100..103;
 
 /// A census's ways to learn names.
@@ -172,9 +172,10 @@ impl<'talk> Discovery<'talk> {
         below: &Path,
     ) -> anyhow::Result<Discovery<'talk>> {
         let mut chance = StdRng::seed_from_u64(seed);
+        // An operator begins with servers that show what there is to see.
         let mut drawn = |share: f64| {
             (0..talk.count())
-                .map(|_| chance.random_bool(share))
+                .map(|number| SEEDS.contains(&number) || chance.random_bool(share))
                 .collect()
         };
         let (shows_list, shows_feed) = (drawn(ways.lists), drawn(1.0 - CLOSED_FEEDS));
@@ -233,6 +234,9 @@ impl<'talk> Discovery<'talk> {
 
     /// Reads the peers lists of all servers that respond.
     async fn read_lists(&mut self) -> anyhow::Result<()> {
+        if self.ways.lists <= 0.0 {
+            return Ok(());
+        }
         let services = &self.stage.services;
         for number in &self.responding {
             let host = Name::Host(*number).host()?;
