@@ -177,6 +177,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "gateway",
             "launcher",
             "orchestrator",
+            "report",
             "scheduler",
             "store",
         ],
