@@ -10,6 +10,7 @@ mod expected;
 mod guests;
 mod standin;
 mod targets;
+mod walks;
 mod wire;
 
 pub(crate) use confinement::fit;

@@ -14,7 +14,7 @@ use tests::{Engine, EngineApi, Found, Options, Role, Table, Usage, World, patien
 use super::standin::{Image, Program};
 use crate::confinement::containers::engine;
 
-const SOON: Duration = tests::PATIENCE;
+pub(super) const SOON: Duration = tests::PATIENCE;
 
 /// Ordinary instances beside the attackers: enough that one of them is heard of between any two faults.
 const CROWD: u32 = 10;
@@ -109,16 +109,16 @@ fn rows() -> anyhow::Result<Vec<Row>> {
     rows.collect()
 }
 
-fn host(label: &str) -> String {
+pub(super) fn host(label: &str) -> String {
     format!("{label}.standin.test")
 }
 
-fn crowd() -> Vec<String> {
+pub(super) fn crowd() -> Vec<String> {
     lab::crowd::Crowd::new(CROWD, 1).names().collect()
 }
 
 /// A living crowd, and nobody else yet.
-async fn peace(checker: String, divisor: u32) -> anyhow::Result<World> {
+pub(super) async fn peace(checker: String, divisor: u32) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.seeds = crowd();
     options.canaries = options.seeds.iter().take(2).cloned().collect();
@@ -185,7 +185,7 @@ async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Res
 }
 
 /// What stands in the checker's place, kept until it is not needed.
-enum Attacker {
+pub(super) enum Attacker {
     Image(Image),
     Program(
         PathBuf,
@@ -195,7 +195,7 @@ enum Attacker {
 
 impl Attacker {
     /// What a census is told to start.
-    fn checker(&self) -> String {
+    pub(super) fn checker(&self) -> String {
         match self {
             Self::Image(image) => image.name.clone(),
             Self::Program(path, _) => path.display().to_string(),
