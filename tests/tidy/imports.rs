@@ -57,6 +57,8 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["accounts", "limiter", "local-socket"],
         &["rusqlite", "reqwest", "bollard"],
     ),
+    // Nothing of the census: it reads published files alone.
+    ("push", &[], &["axum", "reqwest", "bollard", "rand", "jiff"]),
     // Only tokio's locks and timer.
     (
         "limiter",

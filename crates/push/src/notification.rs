@@ -1,0 +1,151 @@
+//! A message from an application to one channel of a user agent.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ChannelId;
+
+/// Seconds that a message may wait: 30 days.
+pub const TTL_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
+
+/// Characters of a topic, padding left out (RFC 8030 §5.4).
+pub const TOPIC_CHARS_MAX: usize = 32;
+
+/// `=` that base64 ends with at most.
+const PADDING_CHARS_MAX: usize = 2;
+
+/// A topic: of two messages with the same one that wait for a channel, the newer replaces the
+/// older.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Topic(String);
+
+/// Text that is no topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoTopic;
+
+impl fmt::Display for NoTopic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a topic has 1 to 32 characters of the URL-safe base64 alphabet")
+    }
+}
+
+impl std::error::Error for NoTopic {}
+
+impl TryFrom<String> for Topic {
+    type Error = NoTopic;
+
+    fn try_from(text: String) -> Result<Self, NoTopic> {
+        let is_of_alphabet =
+            |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let unpadded = text.trim_end_matches('=');
+        let padding = text.len().saturating_sub(unpadded.len());
+        let is_topic = (1..=TOPIC_CHARS_MAX).contains(&unpadded.len())
+            && padding <= PADDING_CHARS_MAX
+            && unpadded.bytes().all(is_of_alphabet);
+        if is_topic {
+            Ok(Self(text))
+        } else {
+            Err(NoTopic)
+        }
+    }
+}
+
+impl From<Topic> for String {
+    fn from(topic: Topic) -> Self {
+        topic.0
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What an application sent besides addresses and times: encrypted, so nobody on the way reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payload {
+    /// The body in base64url without padding.
+    pub data: String,
+    /// What the user agent needs to decrypt it.
+    pub headers: PayloadHeaders,
+}
+
+/// The headers of an encrypted body, as the user agent gets them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadHeaders {
+    /// `aes128gcm` (RFC 8188) or `aesgcm` (its draft).
+    pub encoding: String,
+    /// `Encryption`, which `aesgcm` needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// `Crypto-Key`, which `aesgcm` needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crypto_key: Option<String>,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// For this channel.
+    pub channel: ChannelId,
+    /// Its id, by which the user agent acknowledges it: the same at every delivery.
+    pub version: String,
+    /// How long it may wait. A message of 0 seconds is delivered at once or never.
+    pub ttl_s: u32,
+    /// When it arrived, in seconds since 1970.
+    pub arrived_s: i64,
+    /// Its topic.
+    pub topic: Option<Topic>,
+    /// What it says; `None` for one that only wakes its application.
+    pub payload: Option<Payload>,
+    /// Its place among the stored messages of its user agent, in milliseconds. `None` for one with
+    /// a topic, and for one that was never stored.
+    pub sort_ms: Option<i64>,
+}
+
+impl Notification {
+    /// When it is worth nothing any more, in seconds since 1970.
+    pub fn expires_s(&self) -> i64 {
+        self.arrived_s.saturating_add(i64::from(self.ttl_s))
+    }
+
+    /// Whether it is worth nothing any more.
+    pub fn is_expired(&self, now_s: i64) -> bool {
+        now_s >= self.expires_s()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_has_few_characters_of_few_kinds() {
+        let longest = "a".repeat(TOPIC_CHARS_MAX);
+        for text in ["a", "_-9Z", "YWI=", "YQ==", &longest] {
+            assert!(Topic::try_from(text.to_owned()).is_ok(), "{text}");
+        }
+        let too_long = "a".repeat(TOPIC_CHARS_MAX + 1);
+        for text in ["", "=", "a b", "a=b", "ü", "a/b", "a===", &too_long] {
+            assert!(Topic::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_worth_nothing_from_the_second_in_which_its_time_is_over() {
+        let message = Notification {
+            channel: ChannelId::from_bytes([1; 16]),
+            version: String::new(),
+            ttl_s: 1,
+            arrived_s: 10,
+            topic: None,
+            payload: None,
+            sort_ms: None,
+        };
+        assert!(!message.is_expired(10));
+        assert!(message.is_expired(11));
+    }
+}

@@ -1,0 +1,513 @@
+//! What happens on a client's connection, as a value: an event in, actions out.
+//!
+//! The session reads no clock, draws no random number and touches no storage. It asks for one
+//! [`Call`] at a time, always as the last of its actions, and gets the [`Answer`] before any other
+//! event. Delivery follows autopush-rs 1.83.1; [`Rules`] has what it can do otherwise.
+
+mod calls;
+mod delivery;
+mod hello;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::broadcasts::{Broadcasts, Subscriptions};
+use crate::ids::{ChannelId, Uaid};
+use crate::notification::Notification;
+use crate::storage::{Stored, User};
+use crate::wire::client::ClientMessage;
+use crate::wire::server::{Registered, ServerMessage};
+
+use self::delivery::Delivery;
+
+/// How a session goes about its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// A client says hello within this time, or is hung up on.
+    pub hello_within: Duration,
+    /// Without anything to tell, the client is pinged this often.
+    pub ping_every: Duration,
+    /// A ping is answered within this time, or the client is hung up on.
+    pub pong_within: Duration,
+    /// A client's own pings are at least this far apart.
+    pub client_pings_apart: Duration,
+    /// Stored messages that are sent to one client before the storage was empty once. A client for
+    /// which more wait is reset: it has not been there for too long.
+    pub stored_messages_max: u32,
+    /// When a stored message without a topic is removed.
+    pub acks: Acks,
+    /// When a message may go straight to the client.
+    pub direct: Direct,
+}
+
+/// When a stored message without a topic is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acks {
+    /// When all of its batch are acknowledged, as in autopush-rs. A client that is cut off before
+    /// gets the whole batch again.
+    Batch,
+    /// When it is acknowledged.
+    Each,
+}
+
+/// When a message may go straight to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    /// Whenever the client is connected, as in autopush-rs.
+    Always,
+    /// While nothing is unacknowledged, as in autopush's document of its architecture. Everything
+    /// else is stored first, which bounds memory for slow clients.
+    WhenDrained,
+}
+
+impl Rules {
+    /// Those of autopush-rs 1.83.1.
+    pub const AUTOPUSH: Self = Self {
+        hello_within: Duration::from_secs(5),
+        ping_every: Duration::from_secs(300),
+        pong_within: Duration::from_secs(4),
+        client_pings_apart: Duration::from_secs(45),
+        stored_messages_max: 150,
+        acks: Acks::Batch,
+        direct: Direct::Always,
+    };
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum Event {
+    /// A text frame.
+    Text(String),
+    /// A frame that clients don't send: binary, or a part of a message.
+    BadFrame,
+    /// The answer to a ping frame.
+    Pong,
+    /// The time that was last asked for is over.
+    TimeIsUp,
+    /// A message for the client, which nobody has stored.
+    Direct(Notification),
+    /// Something was stored for the client.
+    CheckStorage,
+    /// The same client has connected again.
+    Superseded,
+    /// The answer to the last call.
+    Answer(Answer),
+}
+
+/// What is to be done, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message.
+    Send(ServerMessage),
+    /// Send a ping frame.
+    Ping,
+    /// Send [`Event::TimeIsUp`] after this time, instead of any time asked for before.
+    Wait(Duration),
+    /// Let others reach the client, under this id.
+    Enter(Uaid),
+    /// Carry out a call. Nothing comes after it.
+    Call(Call),
+    /// Hang up. Nothing comes after it.
+    Close(Close),
+}
+
+/// A call whose answer the session waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Make an endpoint. Answer: [`Answer::Endpoint`].
+    MakeEndpoint {
+        /// Of this user agent.
+        uaid: Uaid,
+        /// For this channel.
+        channel: ChannelId,
+        /// For messages signed by this key alone.
+        key: Option<String>,
+    },
+    /// Find a user. Answer: [`Answer::User`].
+    GetUser(Uaid),
+    /// Add a user. Answer: [`Answer::Done`], false if somebody has that id.
+    AddUser(User),
+    /// Replace a user's record, if it is as it was read. Answer: [`Answer::Done`].
+    UpdateUser(User),
+    /// Remove a user with all that belongs to it. Answer: [`Answer::Done`].
+    RemoveUser(Uaid),
+    /// Add a channel. Answer: [`Answer::Done`].
+    AddChannel(Uaid, ChannelId),
+    /// Remove a channel. Answer: [`Answer::Done`], false if it is not there.
+    RemoveChannel(Uaid, ChannelId),
+    /// Read messages with a topic. Answer: [`Answer::Messages`].
+    FetchTopics(Uaid),
+    /// Read messages without a topic that come after this one in order. Answer:
+    /// [`Answer::Messages`].
+    FetchAfter(Uaid, i64),
+    /// Remove messages. Answer: [`Answer::Done`].
+    Remove(Uaid, Vec<Stored>),
+    /// Remove all messages without a topic up to this one. Answer: [`Answer::Done`].
+    Advance(Uaid, i64),
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub enum Answer {
+    /// The endpoint; `None` if the key is none.
+    Endpoint(Option<String>),
+    /// The user; `None` if there is none.
+    User(Option<User>),
+    /// Whether it was done. What is not an error is said at the call.
+    Done(bool),
+    /// Messages in order. None of them is expired.
+    Messages(Vec<Notification>),
+    /// The storage failed.
+    Failed,
+}
+
+/// Why a session ends: code and reason of the close frame, as autopush-rs has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// The user was removed, and begins anew at the next hello.
+    Reset,
+    /// A frame that clients don't send.
+    UnsupportedMessage,
+    /// Something that the state of the session has no place for.
+    OutOfPlace,
+    /// A text that is no message.
+    Json,
+    /// No hello in time.
+    HandshakeTimeout,
+    /// No answer to a ping in time.
+    PongTimeout,
+}
+
+impl Close {
+    /// The close frame's code (RFC 6455 §7.4.1).
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Reset => 1000,
+            Self::UnsupportedMessage => 1003,
+            Self::OutOfPlace | Self::Json | Self::HandshakeTimeout | Self::PongTimeout => 1011,
+        }
+    }
+
+    /// The close frame's reason.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Reset | Self::OutOfPlace => "SM",
+            Self::UnsupportedMessage => "UnsupportedMessage",
+            Self::Json => "Json",
+            Self::HandshakeTimeout => "HandshakeTimeout",
+            Self::PongTimeout => "PongTimeout",
+        }
+    }
+}
+
+/// What a session is told besides the event.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Now, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// All broadcasts.
+    pub broadcasts: &'a Broadcasts,
+}
+
+/// What a session leaves behind when its connection ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// Who it was, once it has said so.
+    pub uaid: Option<Uaid>,
+    /// When it connected, in milliseconds since 1970.
+    pub connected_ms: i64,
+    /// Messages that were sent straight to the client and not acknowledged: they are to be stored
+    /// as if they came now.
+    pub unacknowledged: Vec<Notification>,
+}
+
+/// One client's connection.
+#[derive(Debug)]
+pub struct Session {
+    rules: Rules,
+    /// Where other nodes reach this one.
+    node: String,
+    /// Whom a client without an id of its own becomes.
+    candidate: Uaid,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing was said.
+    AwaitsHello,
+    /// It said who it is, and the storage is asked.
+    Greeting(hello::Greeting),
+    /// It is known.
+    Open(Box<Open>),
+    /// It is over.
+    Closed(Leaving),
+}
+
+/// A session after hello.
+#[derive(Debug)]
+struct Open {
+    uaid: Uaid,
+    connected_ms: i64,
+    /// Whether the storage has a record. A client that registers nothing leaves none.
+    is_stored: bool,
+    subscriptions: Subscriptions,
+    delivery: Delivery,
+    /// The call whose answer is due.
+    awaits: Option<Awaits>,
+    last_ping_ms: Option<i64>,
+    awaits_pong: bool,
+}
+
+#[derive(Debug)]
+enum Awaits {
+    Endpoint(ChannelId),
+    Added(ChannelId, String),
+    Channel(ChannelId, String),
+    Unregistered(ChannelId),
+    Topics,
+    Batch,
+    Removed,
+    Advanced,
+    Reset,
+}
+
+impl Session {
+    /// A session of a connection that was just made, and what it wants at first.
+    pub fn new(rules: Rules, node: String, candidate: Uaid) -> (Self, Vec<Action>) {
+        let session = Self {
+            rules,
+            node,
+            candidate,
+            phase: Phase::AwaitsHello,
+        };
+        (session, vec![Action::Wait(rules.hello_within)])
+    }
+
+    /// Whether a message may be sent straight to the client now.
+    pub fn takes_direct(&self) -> bool {
+        match &self.phase {
+            Phase::Open(open) => self.rules.direct == Direct::Always || open.delivery.is_drained(),
+            Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => false,
+        }
+    }
+
+    /// What follows from an event. After [`Action::Close`] nothing does.
+    pub fn on(&mut self, event: Event, surroundings: Surroundings<'_>) -> Vec<Action> {
+        let phase = std::mem::replace(&mut self.phase, Phase::Closed(Leaving::default()));
+        match self.step(phase, event, surroundings) {
+            Ok((phase, actions)) => {
+                self.phase = phase;
+                actions
+            }
+            Err(End { close, leaving }) => {
+                self.phase = Phase::Closed(leaving);
+                vec![Action::Close(close)]
+            }
+        }
+    }
+
+    /// What is left to do when the connection has ended, on either side.
+    pub fn leave(self) -> Leaving {
+        match self.phase {
+            Phase::Open(open) => open.leave(),
+            Phase::Closed(leaving) => leaving,
+            Phase::AwaitsHello | Phase::Greeting(_) => Leaving::default(),
+        }
+    }
+
+    fn step(
+        &self,
+        phase: Phase,
+        event: Event,
+        surroundings: Surroundings<'_>,
+    ) -> Result<(Phase, Vec<Action>), End> {
+        match phase {
+            Phase::AwaitsHello => self.awaits_hello(&event, surroundings),
+            Phase::Greeting(greeting) => self.greeting(greeting, event, surroundings),
+            Phase::Open(mut open) => match self.open(&mut open, event, surroundings) {
+                Ok(actions) => Ok((Phase::Open(open), actions)),
+                Err(close) => Err(End {
+                    close,
+                    leaving: open.leave(),
+                }),
+            },
+            Phase::Closed(leaving) => Ok((Phase::Closed(leaving), Vec::new())),
+        }
+    }
+
+    fn open(
+        &self,
+        open: &mut Open,
+        event: Event,
+        surroundings: Surroundings<'_>,
+    ) -> Result<Vec<Action>, Close> {
+        // One call at a time, and nothing before its answer.
+        if open.awaits.is_some() != matches!(event, Event::Answer(_)) {
+            return Err(Close::OutOfPlace);
+        }
+        match event {
+            Event::Text(text) => {
+                // Whatever it was, it could not be read.
+                let message = ClientMessage::parse(&text).or(Err(Close::Json))?;
+                self.message(open, message, surroundings)
+            }
+            Event::BadFrame => Err(Close::UnsupportedMessage),
+            Event::Pong => {
+                open.awaits_pong = false;
+                Ok(vec![Action::Wait(self.rules.ping_every)])
+            }
+            Event::TimeIsUp => self.time_is_up(open, surroundings),
+            Event::Direct(message) => Ok(open.delivery.direct(message)),
+            Event::CheckStorage => Ok(self.check_storage(open)),
+            Event::Superseded => Err(Close::OutOfPlace),
+            Event::Answer(answer) => self.answer(open, answer),
+        }
+    }
+
+    fn message(
+        &self,
+        open: &mut Open,
+        message: ClientMessage,
+        surroundings: Surroundings<'_>,
+    ) -> Result<Vec<Action>, Close> {
+        match message {
+            ClientMessage::Hello { .. } => Err(Close::OutOfPlace),
+            ClientMessage::Register { channel, key } => {
+                let channel = ChannelId::parse_canonical(&channel).ok_or(Close::OutOfPlace)?;
+                open.awaits = Some(Awaits::Endpoint(channel));
+                let uaid = open.uaid;
+                Ok(vec![Action::Call(Call::MakeEndpoint {
+                    uaid,
+                    channel,
+                    key,
+                })])
+            }
+            ClientMessage::Unregister { channel } => {
+                open.awaits = Some(Awaits::Unregistered(channel));
+                Ok(vec![Action::Call(Call::RemoveChannel(open.uaid, channel))])
+            }
+            ClientMessage::BroadcastSubscribe { broadcasts } => {
+                let (broadcasts, unknown) = surroundings
+                    .broadcasts
+                    .subscribe(&mut open.subscriptions, broadcasts);
+                if broadcasts.is_empty() && unknown.is_empty() {
+                    return Ok(Vec::new());
+                }
+                Ok(vec![Action::Send(ServerMessage::Broadcast {
+                    broadcasts,
+                    unknown,
+                })])
+            }
+            ClientMessage::Ack { versions } => Ok(self.acknowledged(open, &versions)),
+            ClientMessage::Nack => Ok(Vec::new()),
+            ClientMessage::Ping => {
+                let apart = i64::try_from(self.rules.client_pings_apart.as_millis());
+                let apart = apart.unwrap_or(i64::MAX);
+                let now = surroundings.now_ms;
+                let is_early = |last: i64| now.saturating_sub(last) < apart;
+                if open.last_ping_ms.replace(now).is_some_and(is_early) {
+                    return Err(Close::OutOfPlace);
+                }
+                Ok(vec![Action::Send(ServerMessage::Pong)])
+            }
+        }
+    }
+
+    fn time_is_up(
+        &self,
+        open: &mut Open,
+        surroundings: Surroundings<'_>,
+    ) -> Result<Vec<Action>, Close> {
+        if open.awaits_pong {
+            return Err(Close::PongTimeout);
+        }
+        let broadcasts = surroundings.broadcasts.news(&mut open.subscriptions);
+        if broadcasts.is_empty() {
+            open.awaits_pong = true;
+            return Ok(vec![Action::Ping, Action::Wait(self.rules.pong_within)]);
+        }
+        let unknown = std::collections::BTreeSet::new();
+        let told = ServerMessage::Broadcast {
+            broadcasts,
+            unknown,
+        };
+        Ok(vec![
+            Action::Send(told),
+            Action::Wait(self.rules.ping_every),
+        ])
+    }
+
+    fn answer(&self, open: &mut Open, answer: Answer) -> Result<Vec<Action>, Close> {
+        let Some(awaits) = open.awaits.take() else {
+            return Err(Close::OutOfPlace);
+        };
+        match (awaits, answer) {
+            (Awaits::Endpoint(channel), Answer::Endpoint(Some(endpoint))) => {
+                if open.is_stored {
+                    open.awaits = Some(Awaits::Channel(channel, endpoint));
+                    return Ok(vec![Action::Call(Call::AddChannel(open.uaid, channel))]);
+                }
+                open.awaits = Some(Awaits::Added(channel, endpoint));
+                let user = User::connected(open.uaid, self.node.clone(), open.connected_ms);
+                Ok(vec![Action::Call(Call::AddUser(user))])
+            }
+            (Awaits::Endpoint(channel), Answer::Endpoint(None)) => {
+                Ok(vec![registered(channel, Registered::BadKey)])
+            }
+            (Awaits::Added(channel, endpoint), Answer::Done(true)) => {
+                open.is_stored = true;
+                open.awaits = Some(Awaits::Channel(channel, endpoint));
+                Ok(vec![Action::Call(Call::AddChannel(open.uaid, channel))])
+            }
+            (Awaits::Channel(channel, endpoint), Answer::Done(true)) => {
+                Ok(vec![registered(channel, Registered::At(endpoint))])
+            }
+            (
+                Awaits::Endpoint(channel) | Awaits::Added(channel, _) | Awaits::Channel(channel, _),
+                Answer::Failed | Answer::Done(false),
+            ) => Ok(vec![registered(channel, Registered::Failed)]),
+            (Awaits::Unregistered(channel), answer @ (Answer::Done(_) | Answer::Failed)) => {
+                let is_done = matches!(answer, Answer::Done(_));
+                let told = ServerMessage::Unregister { channel, is_done };
+                Ok(vec![Action::Send(told)])
+            }
+            (Awaits::Topics, Answer::Messages(messages)) => Ok(self.topics(open, messages)),
+            (Awaits::Batch, Answer::Messages(messages)) => Ok(self.batch(open, messages)),
+            (Awaits::Removed | Awaits::Advanced, Answer::Done(_)) => Ok(self.after_acks(open)),
+            (Awaits::Reset, Answer::Done(_)) => Err(Close::Reset),
+            // A storage that failed, or an answer to something else.
+            (_, _) => Err(Close::OutOfPlace),
+        }
+    }
+}
+
+fn registered(channel: ChannelId, outcome: Registered) -> Action {
+    Action::Send(ServerMessage::Register { channel, outcome })
+}
+
+impl Open {
+    fn leave(self) -> Leaving {
+        Leaving {
+            uaid: Some(self.uaid),
+            connected_ms: self.connected_ms,
+            unacknowledged: self.delivery.into_unacknowledged(),
+        }
+    }
+}
+
+/// The end of a session, and what it leaves behind.
+#[derive(Debug)]
+struct End {
+    close: Close,
+    leaving: Leaving,
+}
+
+impl From<Close> for End {
+    fn from(close: Close) -> Self {
+        let leaving = Leaving::default();
+        Self { close, leaving }
+    }
+}

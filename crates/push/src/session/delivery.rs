@@ -1,0 +1,192 @@
+//! Which messages a client has, has acknowledged, and gets next.
+
+use crate::notification::Notification;
+use crate::storage::{Key, Stored};
+use crate::wire::server::ServerMessage;
+
+use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
+
+/// What one client was sent.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    /// Sent straight to the client, in nobody's storage.
+    direct: Vec<Notification>,
+    /// Sent from the storage, which still has them.
+    stored: Vec<Stored>,
+    /// Something may wait in the storage.
+    check: bool,
+    /// Messages with a topic are still to be read.
+    topics: bool,
+    /// Those that were read are all with the client already, and there may be more: they are read
+    /// again when it has acknowledged them.
+    topics_again: bool,
+    /// Up to here all messages without a topic are done with.
+    read_to_ms: i64,
+    /// The last message without a topic that was sent, if it is not done with.
+    sent_to_ms: Option<i64>,
+    /// Messages sent from the storage since it was last empty.
+    sent: u32,
+}
+
+impl Delivery {
+    pub(super) fn new(read_to_ms: i64) -> Self {
+        Self {
+            direct: Vec::new(),
+            stored: Vec::new(),
+            check: false,
+            topics: false,
+            topics_again: false,
+            read_to_ms,
+            sent_to_ms: None,
+            sent: 0,
+        }
+    }
+
+    /// Whether the client has nothing that it has not acknowledged, and nothing waits.
+    pub(super) fn is_drained(&self) -> bool {
+        self.direct.is_empty() && self.stored.is_empty() && !self.check
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        self.direct.is_empty() && self.stored.is_empty()
+    }
+
+    pub(super) fn into_unacknowledged(self) -> Vec<Notification> {
+        self.direct
+    }
+
+    /// A message that is in nobody's storage.
+    pub(super) fn direct(&mut self, message: Notification) -> Vec<Action> {
+        let told = send(message.clone());
+        if message.ttl_s > 0 {
+            self.direct.push(message);
+        }
+        vec![told]
+    }
+
+    /// Forgets what is acknowledged. Returns what is to be removed from the storage.
+    fn acknowledge(&mut self, versions: &[String], acks: Acks) -> Vec<Stored> {
+        let mut removed = Vec::new();
+        for version in versions {
+            if let Some(place) = self.direct.iter().position(|held| held.version == *version) {
+                self.direct.remove(place);
+            } else if let Some(place) = self.stored.iter().position(|held| held.version == *version)
+            {
+                let held = self.stored.remove(place);
+                match (&held.key, acks) {
+                    (Key::Topic { .. }, _) | (Key::Time { .. }, Acks::Each) => removed.push(held),
+                    (Key::Time { .. }, Acks::Batch) => {}
+                }
+            }
+        }
+        removed
+    }
+
+    /// Those of a batch that the client does not have yet.
+    fn take(&mut self, messages: Vec<Notification>) -> Vec<Notification> {
+        let mut new = Vec::new();
+        for message in messages {
+            if self
+                .stored
+                .iter()
+                .any(|held| held.version == message.version)
+            {
+                continue;
+            }
+            self.stored.push(Stored::of(&message));
+            new.push(message);
+        }
+        new
+    }
+}
+
+fn send(message: Notification) -> Action {
+    Action::Send(ServerMessage::Notification(Box::new(message)))
+}
+
+impl Session {
+    /// Something may have been stored.
+    pub(super) fn check_storage(&self, open: &mut Open) -> Vec<Action> {
+        open.delivery.check = true;
+        open.delivery.topics = true;
+        if self.rules.direct == Direct::WhenDrained && !open.delivery.is_acknowledged() {
+            return Vec::new();
+        }
+        self.fetch(open)
+    }
+
+    /// Reads on.
+    pub(super) fn fetch(&self, open: &mut Open) -> Vec<Action> {
+        if open.delivery.topics {
+            open.awaits = Some(Awaits::Topics);
+            return vec![Action::Call(Call::FetchTopics(open.uaid))];
+        }
+        open.awaits = Some(Awaits::Batch);
+        let after = open.delivery.sent_to_ms.unwrap_or(open.delivery.read_to_ms);
+        vec![Action::Call(Call::FetchAfter(open.uaid, after))]
+    }
+
+    /// Messages with a topic were read.
+    pub(super) fn topics(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
+        let is_empty = messages.is_empty();
+        let new = open.delivery.take(messages);
+        if new.is_empty() {
+            open.delivery.topics = false;
+            open.delivery.topics_again = !is_empty;
+            return self.fetch(open);
+        }
+        self.deliver(open, new)
+    }
+
+    /// Messages without a topic were read.
+    pub(super) fn batch(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
+        let Some(last_ms) = messages.last().and_then(|last| last.sort_ms) else {
+            open.delivery.check = false;
+            open.delivery.sent = 0;
+            return Vec::new();
+        };
+        open.delivery.sent_to_ms = Some(last_ms);
+        let new = open.delivery.take(messages);
+        self.deliver(open, new)
+    }
+
+    fn deliver(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
+        let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+        open.delivery.sent = open.delivery.sent.saturating_add(count);
+        if open.delivery.sent > self.rules.stored_messages_max {
+            open.awaits = Some(Awaits::Reset);
+            return vec![Action::Call(Call::RemoveUser(open.uaid))];
+        }
+        messages.into_iter().map(send).collect()
+    }
+
+    /// The client has taken messages.
+    pub(super) fn acknowledged(&self, open: &mut Open, versions: &[String]) -> Vec<Action> {
+        let messages = open.delivery.acknowledge(versions, self.rules.acks);
+        if messages.is_empty() {
+            return self.after_acks(open);
+        }
+        open.awaits = Some(Awaits::Removed);
+        vec![Action::Call(Call::Remove(open.uaid, messages))]
+    }
+
+    /// Once everything is acknowledged, the storage is read on.
+    pub(super) fn after_acks(&self, open: &mut Open) -> Vec<Action> {
+        if !open.delivery.is_acknowledged() {
+            return Vec::new();
+        }
+        if std::mem::take(&mut open.delivery.topics_again) {
+            open.delivery.check = true;
+            open.delivery.topics = true;
+        }
+        if let Some(sent_to_ms) = open.delivery.sent_to_ms.take() {
+            open.delivery.read_to_ms = sent_to_ms;
+            open.awaits = Some(Awaits::Advanced);
+            return vec![Action::Call(Call::Advance(open.uaid, sent_to_ms))];
+        }
+        if open.delivery.check {
+            return self.fetch(open);
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,346 @@
+//! Clients over the real storage.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::notification::Topic;
+use crate::storage::sqlite::{Limits, Sqlite};
+use crate::storage::{Saved, Storage as _};
+
+/// A service with one client at most.
+pub(super) struct Service {
+    folder: TempDir,
+    pub(super) storage: Sqlite,
+    rules: Rules,
+    pub(super) now_ms: i64,
+    client: Option<Client>,
+    pub(super) uaid: Option<Uaid>,
+}
+
+/// A client that is connected.
+struct Client {
+    session: Session,
+    /// What it has and has not acknowledged, in the order in which it came.
+    held: Vec<Notification>,
+    close: Option<Close>,
+}
+
+pub(super) fn message(version: &str, topic: Option<&str>, ttl_s: u32) -> Notification {
+    Notification {
+        channel: ChannelId::parse(CHANNEL).unwrap(),
+        version: version.to_owned(),
+        ttl_s,
+        arrived_s: NOW / 1000,
+        topic: topic.map(|topic| Topic::try_from(topic.to_owned()).unwrap()),
+        payload: None,
+        sort_ms: None,
+    }
+}
+
+impl Service {
+    pub(super) fn new(rules: Rules) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = open(&folder);
+        let mut service = Self {
+            folder,
+            storage,
+            rules,
+            now_ms: NOW,
+            client: None,
+            uaid: None,
+        };
+        service.connect();
+        let register = format!(r#"{{"messageType":"register","channelID":"{CHANNEL}"}}"#);
+        service.event(Event::Text(register));
+        service
+    }
+
+    /// The client connects, again if it is connected.
+    pub(super) fn connect(&mut self) {
+        self.disconnect();
+        let (session, _) = Session::new(self.rules, "http://here:8081".to_owned(), candidate());
+        self.client = Some(Client {
+            session,
+            held: Vec::new(),
+            close: None,
+        });
+        let uaid = self.uaid.map(|uaid| format!(r#","uaid":"{uaid}""#));
+        let hello = format!(r#"{{"messageType":"hello"{}}}"#, uaid.unwrap_or_default());
+        self.event(Event::Text(hello));
+    }
+
+    /// The connection ends: what it leaves is stored as if it came now.
+    pub(super) fn disconnect(&mut self) {
+        let Some(client) = self.client.take() else {
+            return;
+        };
+        let left = client.session.leave();
+        let messages: Vec<_> = left
+            .unacknowledged
+            .into_iter()
+            .map(|message| self.placed(message))
+            .collect();
+        if let Some(uaid) = left.uaid {
+            self.storage.save(uaid, &messages).unwrap();
+        }
+    }
+
+    /// The process ends and starts again, in good order.
+    pub(super) fn restart(&mut self) {
+        self.disconnect();
+        self.storage = open(&self.folder);
+    }
+
+    /// A message comes for the client. Returns how it went.
+    pub(super) fn send(&mut self, mut message: Notification) -> Option<Saved> {
+        message.arrived_s = self.now_ms / 1000;
+        if let Some(client) = &self.client
+            && client.session.takes_direct()
+        {
+            self.event(Event::Direct(message));
+            return None;
+        }
+        if message.ttl_s == 0 {
+            return None;
+        }
+        let message = self.placed(message);
+        let saved = self.storage.save(self.uaid.unwrap(), &[message]).unwrap();
+        if self.client.is_some() {
+            self.event(Event::CheckStorage);
+        }
+        Some(saved)
+    }
+
+    fn placed(&self, message: Notification) -> Notification {
+        let place = message
+            .topic
+            .is_none()
+            .then(|| self.storage.place(self.now_ms));
+        Notification {
+            sort_ms: place,
+            ..message
+        }
+    }
+
+    /// The client acknowledges those that it holds at these places.
+    pub(super) fn acknowledge(&mut self, places: &[usize]) -> Vec<String> {
+        let Some(client) = &mut self.client else {
+            return Vec::new();
+        };
+        let held = std::mem::take(&mut client.held);
+        let (taken, kept): (Vec<_>, Vec<_>) = held
+            .into_iter()
+            .enumerate()
+            .partition(|(place, _)| places.contains(place));
+        client.held = kept.into_iter().map(|(_, message)| message).collect();
+        let versions: Vec<String> = taken
+            .into_iter()
+            .map(|(_, message)| message.version)
+            .collect();
+        if !versions.is_empty() {
+            let updates: Vec<String> = versions
+                .iter()
+                .map(|version| format!(r#"{{"channelID":"{CHANNEL}","version":"{version}"}}"#))
+                .collect();
+            let ack = format!(
+                r#"{{"messageType":"ack","updates":[{}]}}"#,
+                updates.join(",")
+            );
+            self.event(Event::Text(ack));
+        }
+        versions
+    }
+
+    pub(super) fn acknowledge_all(&mut self) -> Vec<String> {
+        let all: Vec<usize> = (0..self.held().len()).collect();
+        self.acknowledge(&all)
+    }
+
+    /// Versions that the client has and has not acknowledged.
+    pub(super) fn held(&self) -> Vec<String> {
+        let held = self.client.iter().flat_map(|client| &client.held);
+        held.map(|message| message.version.clone()).collect()
+    }
+
+    pub(super) fn close(&self) -> Option<Close> {
+        self.client.as_ref().and_then(|client| client.close)
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        let broadcasts = Broadcasts::default();
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            for action in client.session.on(event, at(self.now_ms, &broadcasts)) {
+                match action {
+                    Action::Enter(uaid) => self.uaid = Some(uaid),
+                    Action::Send(ServerMessage::Notification(message)) => {
+                        client.held.push(*message);
+                    }
+                    Action::Call(call) => {
+                        let endpoint = |_, _, _: Option<&str>| Some("https://push/".to_owned());
+                        let answer = call.run(&self.storage, self.now_ms, endpoint);
+                        next = Some(Event::Answer(answer.unwrap()));
+                    }
+                    Action::Close(close) => client.close = Some(close),
+                    Action::Send(_) | Action::Ping | Action::Wait(_) => {}
+                }
+            }
+        }
+    }
+}
+
+fn open(folder: &TempDir) -> Sqlite {
+    Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap()
+}
+
+fn numbered(count: u32) -> Vec<String> {
+    (0..count).map(|number| number.to_string()).collect()
+}
+
+/// So many messages come while the client is away.
+fn away(service: &mut Service, count: u32) {
+    service.disconnect();
+    for version in numbered(count) {
+        service.send(message(&version, None, 60));
+    }
+}
+
+#[test]
+fn what_comes_while_the_client_is_connected_goes_straight_to_it() {
+    let mut service = Service::new(Rules::AUTOPUSH);
+    service.send(message("a", None, 60));
+    service.send(message("now or never", None, 0));
+    assert_eq!(service.held(), ["a", "now or never"]);
+    // What it has not acknowledged comes again, but for what must not wait.
+    service.connect();
+    assert_eq!(service.held(), ["a"]);
+    service.acknowledge_all();
+    service.connect();
+    assert_eq!(service.held(), [""; 0]);
+}
+
+#[test]
+fn stored_messages_come_in_batches_in_order() {
+    let mut service = Service::new(Rules::AUTOPUSH);
+    away(&mut service, 25);
+    service.connect();
+    assert_eq!(service.held(), numbered(25)[..10]);
+    service.acknowledge_all();
+    assert_eq!(service.held(), numbered(25)[10..20]);
+    service.acknowledge_all();
+    assert_eq!(service.held(), numbered(25)[20..]);
+    service.acknowledge_all();
+    service.connect();
+    assert_eq!(service.held(), [""; 0]);
+}
+
+#[test]
+fn a_batch_that_was_acknowledged_in_part_comes_again_whole() {
+    let mut service = Service::new(Rules::AUTOPUSH);
+    away(&mut service, 2);
+    service.connect();
+    service.acknowledge(&[0]);
+    service.connect();
+    assert_eq!(service.held(), ["0", "1"]);
+    // In reverse order.
+    service.acknowledge(&[1]);
+    service.acknowledge(&[0]);
+    service.connect();
+    assert_eq!(service.held(), [""; 0]);
+}
+
+#[test]
+fn where_each_one_counts_only_the_rest_comes_again() {
+    let mut service = Service::new(Rules {
+        acks: Acks::Each,
+        ..Rules::AUTOPUSH
+    });
+    away(&mut service, 3);
+    service.connect();
+    service.acknowledge(&[1]);
+    service.connect();
+    assert_eq!(service.held(), ["0", "2"]);
+}
+
+#[test]
+fn of_one_topic_the_newest_comes_and_once() {
+    let mut service = Service::new(Rules::AUTOPUSH);
+    service.disconnect();
+    for version in ["a", "b"] {
+        service.send(message(version, Some("news"), 60));
+    }
+    service.connect();
+    assert_eq!(service.held(), ["b"]);
+    service.acknowledge_all();
+    service.connect();
+    assert_eq!(service.held(), [""; 0]);
+}
+
+#[test]
+fn more_topics_than_are_read_at_once_all_come() {
+    let mut service = Service::new(Rules {
+        direct: Direct::WhenDrained,
+        ..Rules::AUTOPUSH
+    });
+    service.disconnect();
+    for topic in numbered(30) {
+        service.send(message(&topic, Some(&topic), 60));
+    }
+    service.connect();
+    let mut came = 0;
+    while !service.held().is_empty() {
+        came += service.acknowledge_all().len();
+    }
+    assert_eq!(came, 30);
+}
+
+#[test]
+fn what_has_expired_hides_nothing_that_has_not() {
+    let mut service = Service::new(Rules::AUTOPUSH);
+    service.disconnect();
+    for number in 0..12 {
+        service.send(message(&format!("old {number}"), None, 1));
+    }
+    service.send(message("good", None, 60));
+    service.now_ms += 1000;
+    service.connect();
+    assert_eq!(service.held(), ["good"]);
+}
+
+#[test]
+fn a_client_that_was_away_for_too_long_begins_anew() {
+    let mut service = Service::new(Rules {
+        stored_messages_max: 20,
+        ..Rules::AUTOPUSH
+    });
+    away(&mut service, 21);
+    service.connect();
+    service.acknowledge_all();
+    assert_eq!(service.close(), None);
+    service.acknowledge_all();
+    assert_eq!(service.close(), Some(Close::Reset));
+    assert_eq!(service.held(), [""; 0], "the third batch is not sent");
+    let uaid = service.uaid.unwrap();
+    assert_eq!(service.storage.get_user(uaid).unwrap(), None);
+}
+
+#[test]
+fn nothing_goes_straight_to_a_slow_client_where_it_must_be_drained_first() {
+    let mut service = Service::new(Rules {
+        direct: Direct::WhenDrained,
+        ..Rules::AUTOPUSH
+    });
+    assert_eq!(service.send(message("a", None, 60)), None);
+    for version in ["b", "c"] {
+        let stored = service.send(message(version, None, 60));
+        assert_eq!(stored, Some(Saved::Stored));
+    }
+    assert_eq!(service.held(), ["a"]);
+    service.acknowledge_all();
+    assert_eq!(service.held(), ["b", "c"]);
+    service.acknowledge_all();
+    assert_eq!(service.send(message("d", None, 60)), None);
+}

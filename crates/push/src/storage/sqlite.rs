@@ -1,0 +1,479 @@
+//! The storage in one SQLite file, which nothing else opens.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite_migration::{M, Migrations};
+use thiserror::Error;
+
+use crate::ids::{ChannelId, Uaid};
+use crate::notification::{Notification, Payload, Topic};
+
+use super::{
+    Key, MESSAGES_AT_ONCE, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE, USER_SECONDS_MAX,
+    User,
+};
+
+/// “Fepu”: no other program's database is taken for ours.
+const APPLICATION_ID: i64 = 1_181_053_045;
+
+/// Backups hold the file for a moment; nothing else does.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Rows that one call of `sweep` removes at most, so that it never holds others for long.
+const SWEPT_AT_ONCE: u32 = 500;
+
+static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
+
+/// What one user may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Channels. A browser has one for each site that may notify.
+    pub channels: u32,
+    /// Messages that wait.
+    pub messages: u32,
+    /// Bytes of their bodies, as they are stored.
+    pub bytes: i64,
+}
+
+impl Limits {
+    /// Where the operator sets no others.
+    pub const ORDINARY: Self = Self {
+        channels: 1000,
+        messages: 1000,
+        bytes: 4 * 1024 * 1024,
+    };
+}
+
+/// Why there is no storage.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// It is another program's database.
+    #[error("{0} is not a database of the push service")]
+    Foreign(String),
+    /// SQLite's.
+    #[error("the database {0} can't be opened: {1}")]
+    Sqlite(String, #[source] rusqlite::Error),
+    /// Its schema can't be brought up to date; it may be newer than this program.
+    #[error("the schema of {0}: {1}")]
+    Schema(String, #[source] rusqlite_migration::Error),
+}
+
+/// The storage.
+#[derive(Debug)]
+pub struct Sqlite {
+    connection: Mutex<Connection>,
+    limits: Limits,
+    /// The last place that was given to a message.
+    last_place: AtomicI64,
+}
+
+impl Sqlite {
+    /// Opens the file, and makes it where there is none.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path, limits: Limits) -> Result<Self, OpenError> {
+        let shown = path.display().to_string();
+        let failed = |error| OpenError::Sqlite(shown.clone(), error);
+        let mut connection = Connection::open(path).map_err(failed)?;
+        let application = |connection: &Connection| -> rusqlite::Result<(i64, i64)> {
+            Ok((
+                connection.query_row("PRAGMA application_id", [], |row| row.get(0))?,
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
+            ))
+        };
+        let (application_id, tables) = application(&connection).map_err(failed)?;
+        if application_id != APPLICATION_ID && (application_id, tables) != (0, 0) {
+            return Err(OpenError::Foreign(shown));
+        }
+        prepare(&connection).map_err(failed)?;
+        Migrations::from_slice(MIGRATIONS)
+            .to_latest(&mut connection)
+            .map_err(|error| OpenError::Schema(shown.clone(), error))?;
+        let last: Option<i64> = connection
+            .query_row("SELECT max(sort_ms) FROM messages", [], |row| row.get(0))
+            .map_err(failed)?;
+        let read: Option<i64> = connection
+            .query_row("SELECT max(read_to_ms) FROM users", [], |row| row.get(0))
+            .map_err(failed)?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            limits,
+            last_place: AtomicI64::new(last.max(read).unwrap_or(0)),
+        })
+    }
+
+    /// Copies the database into a new file while it is in use.
+    ///
+    /// # Errors
+    /// SQLite's, also when the file exists.
+    pub fn back_up(&self, to: &Path) -> Result<(), StorageError> {
+        let to = to.to_string_lossy();
+        self.read(|c| c.execute("VACUUM INTO ?1", [to]).map(|_| ()))
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A panic in between has rolled its transaction back.
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StorageError> {
+        read(&self.connection()).map_err(StorageError::new)
+    }
+
+    fn write<T>(
+        &self,
+        write: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StorageError> {
+        let mut connection = self.connection();
+        let mut written = || -> rusqlite::Result<T> {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = write(&transaction)?;
+            transaction.commit()?;
+            Ok(written)
+        };
+        written().map_err(StorageError::new)
+    }
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // In a write-ahead log with this setting a killed process loses nothing; a machine that loses
+    // power may lose the last moments.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)
+}
+
+fn expires_s(connected_ms: i64) -> i64 {
+    connected_ms
+        .div_euclid(1000)
+        .saturating_add(USER_SECONDS_MAX)
+}
+
+fn bytes(message: &Notification) -> i64 {
+    let bytes = message.payload.as_ref().map_or(0, |payload| {
+        let headers = &payload.headers;
+        let lengths = [
+            payload.data.len(),
+            headers.encoding.len(),
+            headers.encryption.as_ref().map_or(0, String::len),
+            headers.crypto_key.as_ref().map_or(0, String::len),
+        ];
+        lengths.iter().sum()
+    });
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+const MESSAGE: &str =
+    "SELECT channel, version, ttl_s, arrived_s, topic, data, headers, sort_ms FROM messages";
+
+/// A row of [`MESSAGE`].
+fn message(row: &Row<'_>) -> rusqlite::Result<Notification> {
+    let (topic, sort_ms): (String, i64) = (row.get(4)?, row.get(7)?);
+    let topic = Topic::try_from(topic).ok();
+    let data: Option<String> = row.get(5)?;
+    let headers: Option<String> = row.get(6)?;
+    let payload = data.zip(headers).and_then(|(data, headers)| {
+        let headers = serde_json::from_str(&headers).ok()?;
+        Some(Payload { data, headers })
+    });
+    Ok(Notification {
+        channel: ChannelId::from_bytes(row.get(0)?),
+        version: row.get(1)?,
+        ttl_s: row.get(2)?,
+        arrived_s: row.get(3)?,
+        sort_ms: topic.is_none().then_some(sort_ms),
+        topic,
+        payload,
+    })
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    uaid: Uaid,
+    message: &Notification,
+) -> rusqlite::Result<()> {
+    let topic = message.topic.as_ref().map(Topic::to_string);
+    let headers = message
+        .payload
+        .as_ref()
+        .map(|payload| serde_json::to_string(&payload.headers).unwrap_or_default());
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO messages (uaid, sort_ms, channel, topic, version, ttl_s, arrived_s, expires_s, bytes, data, headers) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            uaid.as_bytes(),
+            if topic.is_some() { 0 } else { message.sort_ms.unwrap_or(0) },
+            message.channel.as_bytes(),
+            topic.unwrap_or_default(),
+            message.version,
+            message.ttl_s,
+            message.arrived_s,
+            message.expires_s(),
+            bytes(message),
+            message.payload.as_ref().map(|payload| &payload.data),
+            headers,
+        ])?;
+    Ok(())
+}
+
+impl Storage for Sqlite {
+    fn health(&self) -> Result<(), StorageError> {
+        self.read(|c| {
+            c.query_row("SELECT 1 FROM users LIMIT 1", [], |_| Ok(()))
+                .optional()
+        })?;
+        Ok(())
+    }
+
+    fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
+        self.read(|c| {
+            c.prepare_cached(
+                "SELECT connected_ms, node, read_to_ms, revision FROM users WHERE uaid = ?1",
+            )?
+            .query_row([uaid.as_bytes()], |row| {
+                Ok(User {
+                    uaid,
+                    connected_ms: row.get(0)?,
+                    node: row.get(1)?,
+                    read_to_ms: row.get(2)?,
+                    revision: row.get(3)?,
+                })
+            })
+            .optional()
+        })
+    }
+
+    fn add_user(&self, user: &User) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let added = t
+                .prepare_cached(
+                    "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s) VALUES (?1, ?2, ?3, ?4, ?5) \
+                     ON CONFLICT DO NOTHING",
+                )?
+                .execute(params![
+                    user.uaid.as_bytes(),
+                    user.connected_ms,
+                    user.node,
+                    user.read_to_ms,
+                    expires_s(user.connected_ms),
+                ])?;
+            Ok(added > 0)
+        })
+    }
+
+    fn update_user(&self, user: &User) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let updated = t
+                .prepare_cached(
+                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, revision = revision + 1 \
+                     WHERE uaid = ?1 AND revision = ?2",
+                )?
+                .execute(params![
+                    user.uaid.as_bytes(),
+                    user.revision,
+                    user.connected_ms,
+                    user.node,
+                    expires_s(user.connected_ms),
+                ])?;
+            Ok(updated > 0)
+        })
+    }
+
+    fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let removed = t
+                .prepare_cached("DELETE FROM users WHERE uaid = ?1")?
+                .execute([uaid.as_bytes()])?;
+            Ok(removed > 0)
+        })
+    }
+
+    fn remove_node(&self, user: &User) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let updated = t
+                .prepare_cached(
+                    "UPDATE users SET node = NULL, revision = revision + 1 WHERE uaid = ?1 AND revision = ?2",
+                )?
+                .execute(params![user.uaid.as_bytes(), user.revision])?;
+            Ok(updated > 0)
+        })
+    }
+
+    fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+        let most = self.limits.channels;
+        self.write(|t| {
+            let added = t
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO channels (uaid, channel) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
+                     AND (SELECT count(*) FROM channels WHERE uaid = ?1 AND channel <> ?2) < ?3",
+                )?
+                .execute(params![uaid.as_bytes(), channel.as_bytes(), most])?;
+            Ok(added > 0)
+        })
+    }
+
+    fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError> {
+        self.read(|c| {
+            let mut statement =
+                c.prepare_cached("SELECT channel FROM channels WHERE uaid = ?1 ORDER BY channel")?;
+            let rows = statement.query_map([uaid.as_bytes()], |row| {
+                Ok(ChannelId::from_bytes(row.get(0)?))
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let ids = params![uaid.as_bytes(), channel.as_bytes()];
+            t.prepare_cached("DELETE FROM messages WHERE uaid = ?1 AND channel = ?2")?
+                .execute(ids)?;
+            let removed = t
+                .prepare_cached("DELETE FROM channels WHERE uaid = ?1 AND channel = ?2")?
+                .execute(ids)?;
+            Ok(removed > 0)
+        })
+    }
+
+    fn place(&self, now_ms: i64) -> i64 {
+        let next = |last: i64| Some(now_ms.max(last.saturating_add(1)));
+        match self
+            .last_place
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        {
+            Ok(last) | Err(last) => now_ms.max(last.saturating_add(1)),
+        }
+    }
+
+    fn save(&self, uaid: Uaid, messages: &[Notification]) -> Result<Saved, StorageError> {
+        let limits = self.limits;
+        self.write(|t| {
+            let is_user: bool = t
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM users WHERE uaid = ?1)")?
+                .query_row([uaid.as_bytes()], |row| row.get(0))?;
+            if !is_user {
+                return Ok(Saved::NoUser);
+            }
+            let (count, held): (i64, i64) = t
+                .prepare_cached(
+                    "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE uaid = ?1",
+                )?
+                .query_row([uaid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let new = i64::try_from(messages.len()).unwrap_or(i64::MAX);
+            let bytes = messages.iter().map(bytes).fold(held, i64::saturating_add);
+            if count.saturating_add(new) > i64::from(limits.messages) || bytes > limits.bytes {
+                return Ok(Saved::Full);
+            }
+            for message in messages {
+                insert(t, uaid, message)?;
+            }
+            Ok(Saved::Stored)
+        })
+    }
+
+    fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError> {
+        self.read(|c| {
+            let mut statement = c.prepare_cached(&format!(
+                "{MESSAGE} WHERE uaid = ?1 AND sort_ms = 0 AND expires_s > ?2 LIMIT {TOPICS_AT_ONCE}"
+            ))?;
+            let rows = statement.query_map(params![uaid.as_bytes(), now_s], message)?;
+            rows.collect()
+        })
+    }
+
+    fn fetch_after(
+        &self,
+        uaid: Uaid,
+        after_ms: i64,
+        now_s: i64,
+    ) -> Result<Vec<Notification>, StorageError> {
+        self.read(|c| {
+            let mut statement = c.prepare_cached(&format!(
+                "{MESSAGE} WHERE uaid = ?1 AND sort_ms > ?2 AND expires_s > ?3 ORDER BY sort_ms LIMIT {MESSAGES_AT_ONCE}"
+            ))?;
+            let after = after_ms.max(0);
+            let rows = statement.query_map(params![uaid.as_bytes(), after, now_s], message)?;
+            rows.collect()
+        })
+    }
+
+    fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError> {
+        self.write(|t| {
+            let mut statement = t.prepare_cached(
+                "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = ?2 AND channel = ?3 AND topic = ?4 AND version = ?5",
+            )?;
+            for Stored { key, version } in messages {
+                let (channel, sort_ms, topic) = match key {
+                    Key::Topic { channel, topic } => (channel, 0, topic.to_string()),
+                    Key::Time { channel, sort_ms } => (channel, *sort_ms, String::new()),
+                };
+                statement.execute(params![
+                    uaid.as_bytes(),
+                    sort_ms,
+                    channel.as_bytes(),
+                    topic,
+                    version
+                ])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError> {
+        self.write(|t| {
+            t.prepare_cached("DELETE FROM messages WHERE uaid = ?1 AND version = ?2")?
+                .execute(params![uaid.as_bytes(), version])?;
+            Ok(())
+        })
+    }
+
+    fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError> {
+        self.write(|t| {
+            let to = params![uaid.as_bytes(), to_ms];
+            t.prepare_cached("UPDATE users SET read_to_ms = max(read_to_ms, ?2) WHERE uaid = ?1")?
+                .execute(to)?;
+            t.prepare_cached(
+                "DELETE FROM messages WHERE uaid = ?1 AND sort_ms > 0 AND sort_ms <= ?2",
+            )?
+            .execute(to)?;
+            Ok(())
+        })
+    }
+
+    fn sweep(&self, now_s: i64) -> Result<bool, StorageError> {
+        self.write(|t| {
+            let messages = t
+                .prepare_cached(
+                    "DELETE FROM messages WHERE (uaid, sort_ms, channel, topic) IN \
+                     (SELECT uaid, sort_ms, channel, topic FROM messages WHERE expires_s <= ?1 LIMIT ?2)",
+                )?
+                .execute(params![now_s, SWEPT_AT_ONCE])?;
+            // Who is connected lives, however long ago that began.
+            let users = t
+                .prepare_cached(
+                    "DELETE FROM users WHERE uaid IN \
+                     (SELECT uaid FROM users WHERE expires_s <= ?1 AND node IS NULL LIMIT ?2)",
+                )?
+                .execute(params![now_s, SWEPT_AT_ONCE])?;
+            let most = usize::try_from(SWEPT_AT_ONCE).unwrap_or(usize::MAX);
+            Ok(messages >= most || users >= most)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+use super::*;
+use crate::notification::PayloadHeaders;
+
+const NODE: &str = "http://here:8081";
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn open(&self) -> Sqlite {
+        self.open_with(Limits::ORDINARY)
+    }
+
+    fn open_with(&self, limits: Limits) -> Sqlite {
+        Sqlite::open(&self.folder.path().join("push.db"), limits).unwrap()
+    }
+}
+
+fn uaid(number: u8) -> Uaid {
+    Uaid::from_random([number; 16])
+}
+
+fn channel(number: u8) -> ChannelId {
+    ChannelId::from_bytes([number; 16])
+}
+
+fn user(number: u8, now_ms: i64) -> User {
+    User::connected(uaid(number), NODE.to_owned(), now_ms)
+}
+
+fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification {
+    Notification {
+        channel: channel(1),
+        version: version.to_owned(),
+        ttl_s: 60,
+        arrived_s: 1000,
+        topic: topic.map(|topic| Topic::try_from(topic.to_owned()).unwrap()),
+        payload: Some(Payload {
+            data: "AAAA".to_owned(),
+            headers: PayloadHeaders {
+                encoding: "aesgcm".to_owned(),
+                encryption: Some("salt=AA".to_owned()),
+                crypto_key: None,
+            },
+        }),
+        sort_ms: topic.is_none().then(|| storage.place(1_000_000)),
+    }
+}
+
+fn versions(messages: &[Notification]) -> Vec<&str> {
+    messages
+        .iter()
+        .map(|message| message.version.as_str())
+        .collect()
+}
+
+#[test]
+fn a_record_is_replaced_only_as_it_was_read() {
+    let place = Place::new();
+    let storage = place.open();
+    assert!(storage.add_user(&user(1, 5)).unwrap());
+    assert!(!storage.add_user(&user(1, 6)).unwrap(), "it is there");
+    let first = storage.get_user(uaid(1)).unwrap().unwrap();
+    let second = first.clone();
+    assert!(storage.update_user(&first).unwrap());
+    assert!(!storage.update_user(&second).unwrap(), "it has changed");
+    assert!(!storage.remove_node(&second).unwrap(), "it has changed");
+    let third = storage.get_user(uaid(1)).unwrap().unwrap();
+    assert!(storage.remove_node(&third).unwrap());
+    let last = storage.get_user(uaid(1)).unwrap().unwrap();
+    assert_eq!((last.node, last.connected_ms), (None, 5));
+}
+
+#[test]
+fn messages_come_in_order_and_one_with_a_topic_replaces_the_former() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    let first: Vec<_> = ["a", "b", "c"]
+        .map(|version| message(&storage, version, None))
+        .into();
+    assert_eq!(storage.save(uaid(1), &first).unwrap(), Saved::Stored);
+    for version in ["d", "e"] {
+        let topical = message(&storage, version, Some("news"));
+        storage.save(uaid(1), &[topical]).unwrap();
+    }
+    let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
+    assert_eq!(versions(&topics), ["e"]);
+    let read = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+    assert_eq!(read, first);
+    let after = read.first().and_then(|message| message.sort_ms).unwrap();
+    let read = storage.fetch_after(uaid(1), after, 1000).unwrap();
+    assert_eq!(versions(&read), ["b", "c"]);
+    assert_eq!(storage.fetch_after(uaid(1), 0, 1060).unwrap(), []);
+    assert_eq!(storage.fetch_topics(uaid(1), 1060).unwrap(), []);
+}
+
+#[test]
+fn what_is_done_with_does_not_come_back() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    let all: Vec<_> = ["a", "b", "c"]
+        .map(|version| message(&storage, version, None))
+        .into();
+    storage.save(uaid(1), &all).unwrap();
+    let topical = message(&storage, "t", Some("news"));
+    storage
+        .save(uaid(1), std::slice::from_ref(&topical))
+        .unwrap();
+    let newer = message(&storage, "u", Some("news"));
+    storage.save(uaid(1), std::slice::from_ref(&newer)).unwrap();
+    storage.remove(uaid(1), &[Stored::of(&topical)]).unwrap();
+    assert_eq!(
+        storage.fetch_topics(uaid(1), 1000).unwrap(),
+        std::slice::from_ref(&newer)
+    );
+    storage.remove(uaid(1), &[Stored::of(&newer)]).unwrap();
+    assert_eq!(storage.fetch_topics(uaid(1), 1000).unwrap(), []);
+    storage.withdraw(uaid(1), "c").unwrap();
+    let to = all.first().and_then(|message| message.sort_ms).unwrap();
+    storage.advance(uaid(1), to).unwrap();
+    let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+    assert_eq!(versions(&left), ["b"]);
+    assert_eq!(storage.get_user(uaid(1)).unwrap().unwrap().read_to_ms, to);
+}
+
+#[test]
+fn places_go_on_after_a_restart() {
+    let place = Place::new();
+    let late = {
+        let storage = place.open();
+        storage.add_user(&user(1, 5)).unwrap();
+        let late = storage.place(9_000_000);
+        let message = Notification {
+            sort_ms: Some(late),
+            ..message(&storage, "a", None)
+        };
+        storage.save(uaid(1), &[message]).unwrap();
+        late
+    };
+    let storage = place.open();
+    assert!(storage.place(1) > late);
+    let (one, other) = (storage.place(1), storage.place(1));
+    assert!(one < other);
+}
+
+#[test]
+fn a_user_that_goes_takes_everything_along_and_saves_nothing_more() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
+    let one = message(&storage, "a", None);
+    storage.save(uaid(1), std::slice::from_ref(&one)).unwrap();
+    assert!(storage.remove_user(uaid(1)).unwrap());
+    assert_eq!(storage.channels(uaid(1)).unwrap(), []);
+    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+    assert_eq!(storage.save(uaid(1), &[one]).unwrap(), Saved::NoUser);
+    assert!(!storage.add_channel(uaid(1), channel(1)).unwrap());
+}
+
+#[test]
+fn a_user_has_so_much_and_no_more() {
+    let place = Place::new();
+    let storage = place.open_with(Limits {
+        channels: 1,
+        messages: 2,
+        bytes: 30,
+    });
+    storage.add_user(&user(1, 5)).unwrap();
+    assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
+    assert!(storage.add_channel(uaid(1), channel(1)).unwrap(), "again");
+    assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
+    // Of 17 bytes each.
+    let one = message(&storage, "a", None);
+    assert_eq!(storage.save(uaid(1), &[one]).unwrap(), Saved::Stored);
+    let two = message(&storage, "b", None);
+    assert_eq!(storage.save(uaid(1), &[two]).unwrap(), Saved::Full);
+    let bare = |version| Notification {
+        payload: None,
+        ..message(&storage, version, None)
+    };
+    assert_eq!(storage.save(uaid(1), &[bare("c")]).unwrap(), Saved::Stored);
+    assert_eq!(storage.save(uaid(1), &[bare("d")]).unwrap(), Saved::Full);
+}
+
+#[test]
+fn an_unregistered_channel_takes_its_messages_along() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    storage.add_channel(uaid(1), channel(1)).unwrap();
+    let one = message(&storage, "a", None);
+    storage.save(uaid(1), &[one]).unwrap();
+    assert!(storage.remove_channel(uaid(1), channel(1)).unwrap());
+    assert!(!storage.remove_channel(uaid(1), channel(1)).unwrap());
+    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+}
+
+#[test]
+fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
+    let place = Place::new();
+    let storage = place.open();
+    for number in [1, 2] {
+        storage.add_user(&user(number, 1_000_000)).unwrap();
+    }
+    let one = message(&storage, "a", None);
+    storage.save(uaid(1), &[one]).unwrap();
+    let left = storage.get_user(uaid(2)).unwrap().unwrap();
+    storage.remove_node(&left).unwrap();
+    let later = 1000 + USER_SECONDS_MAX;
+    assert!(!storage.sweep(later).unwrap(), "that was all");
+    assert_eq!(storage.get_user(uaid(2)).unwrap(), None);
+    assert!(storage.get_user(uaid(1)).unwrap().is_some());
+    // At a time when it had not expired.
+    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+}
+
+#[test]
+fn another_programs_database_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE t (a)").unwrap();
+    let refused = Sqlite::open(&path, Limits::ORDINARY);
+    assert!(matches!(refused, Err(OpenError::Foreign(_))));
+}
+
+#[test]
+fn a_backup_is_whole() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    let copy = place.folder.path().join("copy.db");
+    storage.back_up(&copy).unwrap();
+    let copy = Sqlite::open(&copy, Limits::ORDINARY).unwrap();
+    assert!(copy.get_user(uaid(1)).unwrap().is_some());
+}

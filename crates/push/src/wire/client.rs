@@ -1,0 +1,192 @@
+//! What a client says.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::ids::{ChannelId, Uaid};
+
+/// Bytes of a message from a client. The longest are acknowledgements: some clients collect them
+/// for half a minute, and each is some 300 bytes.
+pub const CLIENT_MESSAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// A message from a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientMessage {
+    /// The first: who it is.
+    Hello {
+        /// Who it was the last time.
+        uaid: Option<Uaid>,
+        /// Broadcasts that it wants, with the version that it has.
+        broadcasts: BTreeMap<String, String>,
+    },
+    /// It wants an endpoint.
+    Register {
+        /// For this channel, as it writes it.
+        channel: String,
+        /// The public key of the only application that may send there.
+        key: Option<String>,
+    },
+    /// It gives a channel up.
+    Unregister {
+        /// This one.
+        channel: ChannelId,
+    },
+    /// It wants broadcasts.
+    BroadcastSubscribe {
+        /// With the version that it has.
+        broadcasts: BTreeMap<String, String>,
+    },
+    /// It has taken these messages.
+    Ack {
+        /// Their versions.
+        versions: Vec<String>,
+    },
+    /// It could not use a message. The message stays unacknowledged.
+    Nack,
+    /// It wants to know whether the connection lives.
+    Ping,
+}
+
+/// A text that is no message of a client.
+#[derive(Debug, Error)]
+#[error("not a message of a client: {0}")]
+pub struct Malformed(#[from] serde_json::Error);
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "messageType", rename_all = "snake_case")]
+enum Typed {
+    Hello {
+        #[serde(default)]
+        uaid: Option<String>,
+        #[serde(default, rename = "channelIDs")]
+        _channels: Option<Vec<ChannelId>>,
+        #[serde(default)]
+        broadcasts: Option<BTreeMap<String, String>>,
+    },
+    Register {
+        #[serde(rename = "channelID")]
+        channel: String,
+        #[serde(default)]
+        key: Option<String>,
+    },
+    Unregister {
+        #[serde(rename = "channelID")]
+        channel: ChannelId,
+        #[serde(default, rename = "code")]
+        _code: Option<u32>,
+    },
+    BroadcastSubscribe {
+        broadcasts: BTreeMap<String, String>,
+    },
+    Ack {
+        updates: Vec<Update>,
+    },
+    Nack {
+        #[serde(rename = "version")]
+        _version: String,
+        #[serde(default, rename = "code")]
+        _code: Option<i32>,
+    },
+    Ping,
+}
+
+#[derive(Debug, Deserialize)]
+struct Update {
+    #[serde(rename = "channelID")]
+    _channel: ChannelId,
+    version: String,
+    #[serde(default, rename = "code")]
+    _code: Option<u16>,
+}
+
+impl ClientMessage {
+    /// Reads a text frame, which the caller has bounded by [`CLIENT_MESSAGE_BYTES_MAX`].
+    ///
+    /// # Errors
+    /// When it is no JSON, of an unknown type, or has a field of a wrong type.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        if let Ok(object) = serde_json::from_str::<Map<String, Value>>(text)
+            && object.is_empty()
+        {
+            return Ok(Self::Ping);
+        }
+        Ok(match serde_json::from_str(text)? {
+            Typed::Hello {
+                uaid, broadcasts, ..
+            } => Self::Hello {
+                uaid: uaid.as_deref().and_then(Uaid::parse),
+                broadcasts: broadcasts.unwrap_or_default(),
+            },
+            Typed::Register { channel, key } => Self::Register { channel, key },
+            Typed::Unregister { channel, .. } => Self::Unregister { channel },
+            Typed::BroadcastSubscribe { broadcasts } => Self::BroadcastSubscribe { broadcasts },
+            Typed::Ack { updates } => Self::Ack {
+                versions: updates.into_iter().map(|update| update.version).collect(),
+            },
+            Typed::Nack { .. } => Self::Nack,
+            Typed::Ping => Self::Ping,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
+
+    fn parsed(text: &str) -> ClientMessage {
+        ClientMessage::parse(text).unwrap()
+    }
+
+    #[test]
+    fn an_empty_object_is_a_ping() {
+        assert_eq!(parsed("{}"), ClientMessage::Ping);
+        assert_eq!(parsed(" { } "), ClientMessage::Ping);
+        assert_eq!(parsed(r#"{"messageType":"ping"}"#), ClientMessage::Ping);
+    }
+
+    #[test]
+    fn what_is_unknown_in_a_message_is_passed_over() {
+        let hello = r#"{"messageType":"hello","uaid":"nonsense","use_webpush":true,"more":[1]}"#;
+        let expected = ClientMessage::Hello {
+            uaid: None,
+            broadcasts: BTreeMap::new(),
+        };
+        assert_eq!(parsed(hello), expected);
+        let null = r#"{"messageType":"hello","uaid":null,"channelIDs":null,"broadcasts":null}"#;
+        assert_eq!(parsed(null), expected);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_its_versions() {
+        let text = format!(
+            r#"{{"messageType":"ack","updates":[{{"channelID":"{CHANNEL}","version":"a","code":102}},{{"channelID":"{CHANNEL}","version":"b"}}]}}"#
+        );
+        let versions = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(parsed(&text), ClientMessage::Ack { versions });
+    }
+
+    #[test]
+    fn unknown_types_and_fields_of_wrong_types_are_no_messages() {
+        for text in [
+            "",
+            "[]",
+            "1",
+            r#"{"messageType":"x"}"#,
+            r#"{"type":"hello"}"#,
+            r#"{"messageType":"hello","uaid":1}"#,
+            r#"{"messageType":"hello","channelIDs":["x"]}"#,
+            r#"{"messageType":"register"}"#,
+            r#"{"messageType":"unregister","channelID":"x"}"#,
+            r#"{"messageType":"ack","updates":{}}"#,
+            r#"{"messageType":"nack"}"#,
+            r#"{"messageType":"broadcast_subscribe","broadcasts":{"a":1}}"#,
+        ] {
+            assert!(ClientMessage::parse(text).is_err(), "{text}");
+        }
+    }
+}

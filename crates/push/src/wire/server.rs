@@ -1,0 +1,263 @@
+//! What the server says, field for field as autopush's clients expect it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::ids::{ChannelId, Uaid};
+use crate::notification::{Notification, PayloadHeaders};
+
+/// A message to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerMessage {
+    /// The answer to `hello`.
+    Hello {
+        /// Who the client is from now on.
+        uaid: Uaid,
+        /// Broadcasts whose version differs from the client's.
+        broadcasts: BTreeMap<String, String>,
+        /// Broadcasts that there are none of.
+        unknown: BTreeSet<String>,
+    },
+    /// The answer to `register`.
+    Register {
+        /// The channel.
+        channel: ChannelId,
+        /// How it went.
+        outcome: Registered,
+    },
+    /// The answer to `unregister`.
+    Unregister {
+        /// The channel.
+        channel: ChannelId,
+        /// Whether the storage could do it; a channel that is not there counts as done.
+        is_done: bool,
+    },
+    /// A message from an application.
+    Notification(Box<Notification>),
+    /// Broadcasts that have changed.
+    Broadcast {
+        /// Their versions.
+        broadcasts: BTreeMap<String, String>,
+        /// Those that there are none of.
+        unknown: BTreeSet<String>,
+    },
+    /// The answer to a ping.
+    Pong,
+}
+
+/// How a registration went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registered {
+    /// This is the endpoint.
+    At(String),
+    /// The key is none.
+    BadKey,
+    /// The storage failed.
+    Failed,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "messageType", rename_all = "snake_case")]
+enum Typed<'a> {
+    Hello {
+        uaid: String,
+        status: u16,
+        use_webpush: bool,
+        broadcasts: BTreeMap<&'a str, Version<'a>>,
+    },
+    Register {
+        #[serde(rename = "channelID")]
+        channel: ChannelId,
+        status: u16,
+        #[serde(rename = "pushEndpoint")]
+        endpoint: &'a str,
+    },
+    Unregister {
+        #[serde(rename = "channelID")]
+        channel: ChannelId,
+        status: u16,
+    },
+    Notification {
+        #[serde(rename = "channelID")]
+        channel: ChannelId,
+        version: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        headers: Option<&'a PayloadHeaders>,
+    },
+    Broadcast {
+        broadcasts: BTreeMap<&'a str, Version<'a>>,
+    },
+}
+
+/// A version, or under the id `errors` what is wrong with other ids.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Version<'a> {
+    Is(&'a str),
+    Unknown(BTreeMap<&'a str, &'static str>),
+}
+
+impl ServerMessage {
+    /// The text of its frame.
+    pub fn text(&self) -> String {
+        let typed = match self {
+            Self::Hello {
+                uaid,
+                broadcasts,
+                unknown,
+            } => Typed::Hello {
+                uaid: uaid.to_string(),
+                status: 200,
+                use_webpush: true,
+                broadcasts: with_unknown(broadcasts, unknown),
+            },
+            Self::Register { channel, outcome } => {
+                let (status, endpoint) = match outcome {
+                    Registered::At(endpoint) => (200, endpoint.as_str()),
+                    Registered::BadKey => (400, "Failed to generate endpoint"),
+                    Registered::Failed => (500, ""),
+                };
+                Typed::Register {
+                    channel: *channel,
+                    status,
+                    endpoint,
+                }
+            }
+            Self::Unregister { channel, is_done } => Typed::Unregister {
+                channel: *channel,
+                status: if *is_done { 200 } else { 500 },
+            },
+            Self::Notification(message) => Typed::Notification {
+                channel: message.channel,
+                version: &message.version,
+                data: message
+                    .payload
+                    .as_ref()
+                    .map(|payload| payload.data.as_str()),
+                headers: message.payload.as_ref().map(|payload| &payload.headers),
+            },
+            Self::Broadcast {
+                broadcasts,
+                unknown,
+            } => Typed::Broadcast {
+                broadcasts: with_unknown(broadcasts, unknown),
+            },
+            Self::Pong => return "{}".to_owned(),
+        };
+        // Maps with text keys and nothing that could fail: there is always a text.
+        serde_json::to_string(&typed).unwrap_or_default()
+    }
+}
+
+fn with_unknown<'a>(
+    broadcasts: &'a BTreeMap<String, String>,
+    unknown: &'a BTreeSet<String>,
+) -> BTreeMap<&'a str, Version<'a>> {
+    let mut all: BTreeMap<&str, Version<'_>> = broadcasts
+        .iter()
+        .map(|(id, version)| (id.as_str(), Version::Is(version)))
+        .collect();
+    if !unknown.is_empty() {
+        let errors = unknown
+            .iter()
+            .map(|id| (id.as_str(), "Broadcast not found"));
+        all.insert("errors", Version::Unknown(errors.collect()));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::notification::Payload;
+
+    fn channel() -> ChannelId {
+        ChannelId::parse("d9b74644-4f97-46aa-b8fa-9393985cd6cd").unwrap()
+    }
+
+    fn check(message: &ServerMessage, expect: Value) {
+        let said: Value = serde_json::from_str(&message.text()).unwrap();
+        assert_eq!(said, expect);
+    }
+
+    #[test]
+    fn each_message_has_exactly_the_fields_that_clients_expect() {
+        let uaid = Uaid::from_random([1; 16]);
+        let hello = ServerMessage::Hello {
+            uaid,
+            broadcasts: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+        };
+        check(
+            &hello,
+            json!({"messageType": "hello", "uaid": uaid.to_string(), "status": 200, "use_webpush": true, "broadcasts": {}}),
+        );
+        for (outcome, status, endpoint) in [
+            (Registered::At("https://a/".to_owned()), 200, "https://a/"),
+            (Registered::BadKey, 400, "Failed to generate endpoint"),
+            (Registered::Failed, 500, ""),
+        ] {
+            let channel = channel();
+            check(
+                &ServerMessage::Register { channel, outcome },
+                json!({"messageType": "register", "channelID": channel.to_string(), "status": status, "pushEndpoint": endpoint}),
+            );
+        }
+        let unregister = ServerMessage::Unregister {
+            channel: channel(),
+            is_done: true,
+        };
+        check(
+            &unregister,
+            json!({"messageType": "unregister", "channelID": channel().to_string(), "status": 200}),
+        );
+        assert_eq!(ServerMessage::Pong.text(), "{}");
+    }
+
+    #[test]
+    fn a_message_without_a_body_has_no_key_for_one() {
+        let mut message = Notification {
+            channel: channel(),
+            version: "v".to_owned(),
+            ttl_s: 60,
+            arrived_s: 1,
+            topic: None,
+            payload: None,
+            sort_ms: Some(7),
+        };
+        let bare = json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v"});
+        check(
+            &ServerMessage::Notification(Box::new(message.clone())),
+            bare,
+        );
+        message.payload = Some(Payload {
+            data: "AA".to_owned(),
+            headers: PayloadHeaders {
+                encoding: "aes128gcm".to_owned(),
+                encryption: None,
+                crypto_key: None,
+            },
+        });
+        check(
+            &ServerMessage::Notification(Box::new(message)),
+            json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v", "data": "AA", "headers": {"encoding": "aes128gcm"}}),
+        );
+    }
+
+    #[test]
+    fn broadcasts_that_there_are_none_of_are_errors() {
+        let broadcast = ServerMessage::Broadcast {
+            broadcasts: BTreeMap::from([("a".to_owned(), "1".to_owned())]),
+            unknown: BTreeSet::from(["x".to_owned()]),
+        };
+        check(
+            &broadcast,
+            json!({"messageType": "broadcast", "broadcasts": {"a": "1", "errors": {"x": "Broadcast not found"}}}),
+        );
+    }
+}
