@@ -58,7 +58,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["rusqlite", "reqwest", "bollard"],
     ),
     // Nothing of the census: it reads published files alone.
-    ("push", &[], &["axum", "reqwest", "bollard", "rand", "jiff"]),
+    (
+        "push",
+        &["local-socket"],
+        &["reqwest", "bollard", "rand", "jiff"],
+    ),
     // Only tokio's locks and timer.
     (
         "limiter",

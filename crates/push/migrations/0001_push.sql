@@ -25,11 +25,13 @@ CREATE TABLE channels (
 
 CREATE TABLE messages (
     uaid BLOB NOT NULL REFERENCES users ON DELETE CASCADE,
-    -- 0 for messages with a topic.
+    -- The place for messages without a topic, 0 for those with one.
     sort_ms INTEGER NOT NULL,
     channel BLOB NOT NULL,
     -- '' without a topic.
     topic TEXT NOT NULL,
+    -- In the order in which messages of this user arrived.
+    place_ms INTEGER NOT NULL,
     version TEXT NOT NULL,
     ttl_s INTEGER NOT NULL,
     arrived_s INTEGER NOT NULL,
@@ -40,5 +42,22 @@ CREATE TABLE messages (
     PRIMARY KEY (uaid, sort_ms, channel, topic)
 ) STRICT, WITHOUT ROWID;
 
+-- Keys that were made at the first start, and what everybody was told last.
+CREATE TABLE secrets (
+    name TEXT PRIMARY KEY NOT NULL,
+    value BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Who wants to be told of changes in the list: nothing else is kept of them.
+CREATE TABLE subscriptions (
+    id INTEGER PRIMARY KEY,
+    endpoint TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    public_key BLOB NOT NULL,
+    secret BLOB NOT NULL,
+    UNIQUE (endpoint, filter)
+) STRICT;
+
 CREATE INDEX messages_by_expiry ON messages (expires_s);
-CREATE INDEX messages_by_sort ON messages (sort_ms);
+-- For the last place, at the start.
+CREATE INDEX messages_by_place ON messages (place_ms);

@@ -25,7 +25,7 @@ pub struct Subscriptions {
 }
 
 /// Ids with their versions.
-type Versions = BTreeMap<String, String>;
+pub type Versions = BTreeMap<String, String>;
 
 impl Broadcasts {
     /// Takes over what the source says now. Ids that it no longer has are forgotten.
@@ -65,7 +65,7 @@ impl Broadcasts {
                 }
             }
         }
-        // What changed before and was not told yet of other ids is told first.
+        // Keep the counter if there are unsent changes of earlier subscriptions.
         if subscriptions.told == 0 {
             subscriptions.told = self.changes;
         }

@@ -44,6 +44,11 @@ impl fmt::Display for Uaid {
 }
 
 impl ChannelId {
+    /// A channel from 16 random bytes: a UUID of version 4.
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// Any form of a UUID; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         Uuid::parse_str(text).ok().map(Self)

@@ -19,11 +19,13 @@
 
 pub mod endpoint;
 pub mod ids;
+pub mod news;
 pub mod notification;
+pub mod serve;
 pub mod session;
 pub mod storage;
 pub mod wire;
 
 mod broadcasts;
 
-pub use broadcasts::{Broadcasts, Subscriptions};
+pub use broadcasts::{Broadcasts, Subscriptions, Versions};

@@ -64,7 +64,7 @@ impl fmt::Display for Topic {
     }
 }
 
-/// What an application sent besides addresses and times: encrypted, so nobody on the way reads it.
+/// An encrypted message body. This service can't read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     /// The body in base64url without padding.
@@ -101,15 +101,26 @@ pub struct Notification {
     pub topic: Option<Topic>,
     /// What it says; `None` for one that only wakes its application.
     pub payload: Option<Payload>,
-    /// Its place among the stored messages of its user agent, in milliseconds. `None` for one with
-    /// a topic, and for one that was never stored.
-    pub sort_ms: Option<i64>,
+    /// Its place among the messages of its user agent, in the order of their arrival: milliseconds
+    /// since 1970, or a little later where two arrive at once.
+    pub place_ms: i64,
 }
 
 impl Notification {
     /// When it is worth nothing any more, in seconds since 1970.
     pub fn expires_s(&self) -> i64 {
         self.arrived_s.saturating_add(i64::from(self.ttl_s))
+    }
+
+    /// The same for the storage, after it went straight to a client that did not acknowledge it: at
+    /// the end, since what was before may be done with. One with a topic keeps its place, since a
+    /// newer one may have replaced it.
+    pub fn arrived_again(self, place: impl FnOnce() -> i64) -> Self {
+        let place_ms = match self.topic {
+            Some(_) => self.place_ms,
+            None => place(),
+        };
+        Self { place_ms, ..self }
     }
 
     /// Whether it is worth nothing any more.
@@ -143,7 +154,7 @@ mod tests {
             arrived_s: 10,
             topic: None,
             payload: None,
-            sort_ms: None,
+            place_ms: 0,
         };
         assert!(!message.is_expired(10));
         assert!(message.is_expired(11));

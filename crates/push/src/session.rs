@@ -25,11 +25,11 @@ use self::delivery::Delivery;
 /// How a session goes about its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// A client says hello within this time, or is hung up on.
+    /// Time for the client's hello. After it the connection is closed.
     pub hello_within: Duration,
     /// Without anything to tell, the client is pinged this often.
     pub ping_every: Duration,
-    /// A ping is answered within this time, or the client is hung up on.
+    /// Time for the answer to a ping. After it the connection is closed.
     pub pong_within: Duration,
     /// A client's own pings are at least this far apart.
     pub client_pings_apart: Duration,
@@ -60,6 +60,9 @@ pub enum Direct {
     /// While nothing is unacknowledged, as in autopush's document of its architecture. Everything
     /// else is stored first, which bounds memory for slow clients.
     WhenDrained,
+    /// Only a message that may not be stored, since its TTL is 0. All others are stored first, and
+    /// survive the end of the process.
+    OnlyUnstorable,
 }
 
 impl Rules {
@@ -163,10 +166,10 @@ pub enum Answer {
     Failed,
 }
 
-/// Why a session ends: code and reason of the close frame, as autopush-rs has them.
+/// Reasons to close a connection. Codes and reason texts are those of autopush-rs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
-    /// The user was removed, and begins anew at the next hello.
+    /// The user was removed, and gets a new id at the next hello.
     Reset,
     /// A frame that clients don't send.
     UnsupportedMessage,
@@ -202,7 +205,7 @@ impl Close {
     }
 }
 
-/// What a session is told besides the event.
+/// Inputs of a session other than the event.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Now, in milliseconds since 1970.
@@ -229,7 +232,7 @@ pub struct Session {
     rules: Rules,
     /// Where other nodes reach this one.
     node: String,
-    /// Whom a client without an id of its own becomes.
+    /// The id for a client that has none.
     candidate: Uaid,
     phase: Phase,
 }
@@ -289,7 +292,10 @@ impl Session {
     /// Whether a message may be sent straight to the client now.
     pub fn takes_direct(&self) -> bool {
         match &self.phase {
-            Phase::Open(open) => self.rules.direct == Direct::Always || open.delivery.is_drained(),
+            Phase::Open(open) => match self.rules.direct {
+                Direct::Always | Direct::OnlyUnstorable => open.delivery.has_room(),
+                Direct::WhenDrained => open.delivery.is_drained(),
+            },
             Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => false,
         }
     }

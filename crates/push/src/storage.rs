@@ -61,7 +61,7 @@ pub enum Key {
         /// Of this channel.
         channel: ChannelId,
         /// Its place among all messages, in milliseconds since 1970.
-        sort_ms: i64,
+        place_ms: i64,
     },
 }
 
@@ -76,7 +76,7 @@ impl Key {
             },
             None => Self::Time {
                 channel,
-                sort_ms: message.sort_ms.unwrap_or(0),
+                place_ms: message.place_ms,
             },
         }
     }
@@ -99,6 +99,16 @@ impl Stored {
             version: message.version.clone(),
         }
     }
+}
+
+/// Whether a user's limits count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// They do.
+    Limited,
+    /// They don't: the messages were accepted before, and went straight to the client. One with a
+    /// topic may have been replaced since.
+    Promised,
 }
 
 /// What became of messages that were to be saved.
@@ -177,6 +187,12 @@ pub trait Storage: Send + Sync {
     /// The storage's.
     fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError>;
 
+    /// Whether a user has a channel.
+    ///
+    /// # Errors
+    /// The storage's.
+    fn has_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
+
     /// Removes a channel with its messages; false if it is not there.
     ///
     /// # Errors
@@ -186,11 +202,16 @@ pub trait Storage: Send + Sync {
     /// A place for a message that arrives now: later than every place given before.
     fn place(&self, now_ms: i64) -> i64;
 
-    /// Saves messages, which have a place each if they have no topic.
+    /// Saves messages. One that would have no place of its own gets the next.
     ///
     /// # Errors
     /// The storage's; none is stored then.
-    fn save(&self, uaid: Uaid, messages: &[Notification]) -> Result<Saved, StorageError>;
+    fn save(
+        &self,
+        uaid: Uaid,
+        messages: &[Notification],
+        room: Room,
+    ) -> Result<Saved, StorageError>;
 
     /// A user's messages with a topic that are not expired, [`TOPICS_AT_ONCE`] at most.
     ///

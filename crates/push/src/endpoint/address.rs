@@ -1,5 +1,4 @@
-//! Endpoints and message ids: whom a message is for, in a text that only this service can make and
-//! read.
+//! Endpoints and message ids: encrypted tokens that only this service can make and read.
 
 use sha2::{Digest as _, Sha256};
 
@@ -126,7 +125,7 @@ pub enum MessageId {
 }
 
 impl MessageId {
-    /// For whom the message is.
+    /// The recipient.
     pub fn uaid(&self) -> Uaid {
         match self {
             Self::Topic(uaid, ..) | Self::Time(uaid, ..) => *uaid,

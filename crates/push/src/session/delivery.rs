@@ -6,6 +6,10 @@ use crate::wire::server::ServerMessage;
 
 use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
 
+/// Messages that a client may have straight and unacknowledged: they are in memory alone. Those
+/// that come then are stored.
+const DIRECT_MAX: usize = 128;
+
 /// What one client was sent.
 #[derive(Debug)]
 pub(super) struct Delivery {
@@ -45,6 +49,11 @@ impl Delivery {
     /// Whether the client has nothing that it has not acknowledged, and nothing waits.
     pub(super) fn is_drained(&self) -> bool {
         self.direct.is_empty() && self.stored.is_empty() && !self.check
+    }
+
+    /// Whether the client has acknowledged enough of what was sent straight to it.
+    pub(super) fn has_room(&self) -> bool {
+        self.direct.len() < DIRECT_MAX
     }
 
     fn is_acknowledged(&self) -> bool {
@@ -140,7 +149,7 @@ impl Session {
 
     /// Messages without a topic were read.
     pub(super) fn batch(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
-        let Some(last_ms) = messages.last().and_then(|last| last.sort_ms) else {
+        let Some(last_ms) = messages.last().map(|last| last.place_ms) else {
             open.delivery.check = false;
             open.delivery.sent = 0;
             return Vec::new();

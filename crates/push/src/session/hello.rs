@@ -108,7 +108,7 @@ impl Session {
             broadcasts,
             unknown,
         };
-        // Whoever looks for the client now finds it, and what was stored before is read after.
+        // Register before reading the storage, so that no message falls between the two.
         let mut actions = vec![
             Action::Enter(uaid),
             Action::Send(hello),

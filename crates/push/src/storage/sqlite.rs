@@ -1,5 +1,9 @@
 //! The storage in one SQLite file, which nothing else opens.
 
+mod kept;
+
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,9 +17,11 @@ use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, Payload, Topic};
 
 use super::{
-    Key, MESSAGES_AT_ONCE, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE, USER_SECONDS_MAX,
-    User,
+    Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
+    USER_SECONDS_MAX, User,
 };
+
+pub use kept::SUBSCRIPTIONS_MAX;
 
 /// “Fepu”: no other program's database is taken for ours.
 const APPLICATION_ID: i64 = 1_181_053_045;
@@ -57,6 +63,9 @@ pub enum OpenError {
     /// SQLite's.
     #[error("the database {0} can't be opened: {1}")]
     Sqlite(String, #[source] rusqlite::Error),
+    /// The lock next to it.
+    #[error("the lock of {0}: {1}")]
+    Lock(String, #[source] io::Error),
     /// Its schema can't be brought up to date; it may be newer than this program.
     #[error("the schema of {0}: {1}")]
     Schema(String, #[source] rusqlite_migration::Error),
@@ -79,6 +88,10 @@ impl Sqlite {
     pub fn open(path: &Path, limits: Limits) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
         let failed = |error| OpenError::Sqlite(shown.clone(), error);
+        let locked = |error| OpenError::Lock(shown.clone(), error);
+        let lock = File::create(path.with_extension("lock")).map_err(locked)?;
+        // Several nodes may start at once, and only one of them may make the tables.
+        lock.lock().map_err(locked)?;
         let mut connection = Connection::open(path).map_err(failed)?;
         let application = |connection: &Connection| -> rusqlite::Result<(i64, i64)> {
             Ok((
@@ -94,16 +107,18 @@ impl Sqlite {
         Migrations::from_slice(MIGRATIONS)
             .to_latest(&mut connection)
             .map_err(|error| OpenError::Schema(shown.clone(), error))?;
-        let last: Option<i64> = connection
-            .query_row("SELECT max(sort_ms) FROM messages", [], |row| row.get(0))
-            .map_err(failed)?;
-        let read: Option<i64> = connection
-            .query_row("SELECT max(read_to_ms) FROM users", [], |row| row.get(0))
+        // Places go on where they ended, also when the clock was set back.
+        let last: i64 = connection
+            .query_row(
+                "SELECT max(coalesce((SELECT max(place_ms) FROM messages), 0), coalesce((SELECT max(read_to_ms) FROM users), 0))",
+                [],
+                |row| row.get(0),
+            )
             .map_err(failed)?;
         Ok(Self {
             connection: Mutex::new(connection),
             limits,
-            last_place: AtomicI64::new(last.max(read).unwrap_or(0)),
+            last_place: AtomicI64::new(last),
         })
     }
 
@@ -176,12 +191,11 @@ fn bytes(message: &Notification) -> i64 {
 }
 
 const MESSAGE: &str =
-    "SELECT channel, version, ttl_s, arrived_s, topic, data, headers, sort_ms FROM messages";
+    "SELECT channel, version, ttl_s, arrived_s, topic, data, headers, place_ms FROM messages";
 
 /// A row of [`MESSAGE`].
 fn message(row: &Row<'_>) -> rusqlite::Result<Notification> {
-    let (topic, sort_ms): (String, i64) = (row.get(4)?, row.get(7)?);
-    let topic = Topic::try_from(topic).ok();
+    let topic: String = row.get(4)?;
     let data: Option<String> = row.get(5)?;
     let headers: Option<String> = row.get(6)?;
     let payload = data.zip(headers).and_then(|(data, headers)| {
@@ -193,8 +207,8 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Notification> {
         version: row.get(1)?,
         ttl_s: row.get(2)?,
         arrived_s: row.get(3)?,
-        sort_ms: topic.is_none().then_some(sort_ms),
-        topic,
+        place_ms: row.get(7)?,
+        topic: Topic::try_from(topic).ok(),
         payload,
     })
 }
@@ -203,6 +217,8 @@ fn insert(
     transaction: &Transaction<'_>,
     uaid: Uaid,
     message: &Notification,
+    place_ms: i64,
+    room: Room,
 ) -> rusqlite::Result<()> {
     let topic = message.topic.as_ref().map(Topic::to_string);
     let headers = message
@@ -211,12 +227,16 @@ fn insert(
         .map(|payload| serde_json::to_string(&payload.headers).unwrap_or_default());
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO messages (uaid, sort_ms, channel, topic, version, ttl_s, arrived_s, expires_s, bytes, data, headers) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO messages (uaid, sort_ms, place_ms, channel, topic, version, ttl_s, arrived_s, expires_s, bytes, data, headers) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+             ON CONFLICT DO UPDATE SET place_ms = excluded.place_ms, version = excluded.version, ttl_s = excluded.ttl_s, \
+             arrived_s = excluded.arrived_s, expires_s = excluded.expires_s, bytes = excluded.bytes, data = excluded.data, \
+             headers = excluded.headers WHERE ?13 OR excluded.place_ms > place_ms",
         )?
         .execute(params![
             uaid.as_bytes(),
-            if topic.is_some() { 0 } else { message.sort_ms.unwrap_or(0) },
+            if topic.is_some() { 0 } else { place_ms },
+            place_ms,
             message.channel.as_bytes(),
             topic.unwrap_or_default(),
             message.version,
@@ -226,6 +246,7 @@ fn insert(
             bytes(message),
             message.payload.as_ref().map(|payload| &payload.data),
             headers,
+            room == Room::Limited,
         ])?;
     Ok(())
 }
@@ -337,6 +358,17 @@ impl Storage for Sqlite {
         })
     }
 
+    fn has_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+        self.read(|c| {
+            c.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM channels WHERE uaid = ?1 AND channel = ?2)",
+            )?
+            .query_row(params![uaid.as_bytes(), channel.as_bytes()], |row| {
+                row.get(0)
+            })
+        })
+    }
+
     fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
         self.write(|t| {
             let ids = params![uaid.as_bytes(), channel.as_bytes()];
@@ -359,7 +391,12 @@ impl Storage for Sqlite {
         }
     }
 
-    fn save(&self, uaid: Uaid, messages: &[Notification]) -> Result<Saved, StorageError> {
+    fn save(
+        &self,
+        uaid: Uaid,
+        messages: &[Notification],
+        room: Room,
+    ) -> Result<Saved, StorageError> {
         let limits = self.limits;
         self.write(|t| {
             let is_user: bool = t
@@ -375,11 +412,26 @@ impl Storage for Sqlite {
                 .query_row([uaid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let new = i64::try_from(messages.len()).unwrap_or(i64::MAX);
             let bytes = messages.iter().map(bytes).fold(held, i64::saturating_add);
-            if count.saturating_add(new) > i64::from(limits.messages) || bytes > limits.bytes {
+            let is_full =
+                count.saturating_add(new) > i64::from(limits.messages) || bytes > limits.bytes;
+            if is_full && room == Room::Limited {
                 return Ok(Saved::Full);
             }
+            // Other nodes give places too, and clocks differ: within a user no two are the same,
+            // and none is in what is done with.
+            let mut last: i64 = t
+                .prepare_cached(
+                    "SELECT max(read_to_ms, coalesce((SELECT max(sort_ms) FROM messages WHERE uaid = ?1), 0)) \
+                     FROM users WHERE uaid = ?1",
+                )?
+                .query_row([uaid.as_bytes()], |row| row.get(0))?;
             for message in messages {
-                insert(t, uaid, message)?;
+                let mut place_ms = message.place_ms;
+                if message.topic.is_none() {
+                    place_ms = place_ms.max(last.saturating_add(1));
+                    last = place_ms;
+                }
+                insert(t, uaid, message, place_ms, room)?;
             }
             Ok(Saved::Stored)
         })
@@ -419,7 +471,7 @@ impl Storage for Sqlite {
             for Stored { key, version } in messages {
                 let (channel, sort_ms, topic) = match key {
                     Key::Topic { channel, topic } => (channel, 0, topic.to_string()),
-                    Key::Time { channel, sort_ms } => (channel, *sort_ms, String::new()),
+                    Key::Time { channel, place_ms } => (channel, *place_ms, String::new()),
                 };
                 statement.execute(params![
                     uaid.as_bytes(),

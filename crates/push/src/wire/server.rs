@@ -228,7 +228,7 @@ mod tests {
             arrived_s: 1,
             topic: None,
             payload: None,
-            sort_ms: Some(7),
+            place_ms: 7,
         };
         let bare = json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v"});
         check(

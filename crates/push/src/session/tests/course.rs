@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::notification::Topic;
 use crate::storage::sqlite::{Limits, Sqlite};
-use crate::storage::{Saved, Storage as _};
+use crate::storage::{Room, Saved, Storage as _};
 
 /// A service with one client at most.
 pub(super) struct Service {
@@ -33,7 +33,7 @@ pub(super) fn message(version: &str, topic: Option<&str>, ttl_s: u32) -> Notific
         arrived_s: NOW / 1000,
         topic: topic.map(|topic| Topic::try_from(topic.to_owned()).unwrap()),
         payload: None,
-        sort_ms: None,
+        place_ms: 0,
     }
 }
 
@@ -78,10 +78,10 @@ impl Service {
         let messages: Vec<_> = left
             .unacknowledged
             .into_iter()
-            .map(|message| self.placed(message))
+            .map(|message| message.arrived_again(|| self.storage.place(self.now_ms)))
             .collect();
         if let Some(uaid) = left.uaid {
-            self.storage.save(uaid, &messages).unwrap();
+            self.storage.save(uaid, &messages, Room::Promised).unwrap();
         }
     }
 
@@ -94,6 +94,7 @@ impl Service {
     /// A message comes for the client. Returns how it went.
     pub(super) fn send(&mut self, mut message: Notification) -> Option<Saved> {
         message.arrived_s = self.now_ms / 1000;
+        message.place_ms = self.storage.place(self.now_ms);
         if let Some(client) = &self.client
             && client.session.takes_direct()
         {
@@ -103,23 +104,14 @@ impl Service {
         if message.ttl_s == 0 {
             return None;
         }
-        let message = self.placed(message);
-        let saved = self.storage.save(self.uaid.unwrap(), &[message]).unwrap();
+        let saved = self
+            .storage
+            .save(self.uaid.unwrap(), &[message], Room::Limited)
+            .unwrap();
         if self.client.is_some() {
             self.event(Event::CheckStorage);
         }
         Some(saved)
-    }
-
-    fn placed(&self, message: Notification) -> Notification {
-        let place = message
-            .topic
-            .is_none()
-            .then(|| self.storage.place(self.now_ms));
-        Notification {
-            sort_ms: place,
-            ..message
-        }
     }
 
     /// The client acknowledges those that it holds at these places.
@@ -311,7 +303,7 @@ fn what_has_expired_hides_nothing_that_has_not() {
 }
 
 #[test]
-fn a_client_that_was_away_for_too_long_begins_anew() {
+fn a_client_that_was_away_for_too_long_is_reset() {
     let mut service = Service::new(Rules {
         stored_messages_max: 20,
         ..Rules::AUTOPUSH

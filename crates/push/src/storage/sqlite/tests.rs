@@ -50,7 +50,7 @@ fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification
                 crypto_key: None,
             },
         }),
-        sort_ms: topic.is_none().then(|| storage.place(1_000_000)),
+        place_ms: storage.place(1_000_000),
     }
 }
 
@@ -86,16 +86,19 @@ fn messages_come_in_order_and_one_with_a_topic_replaces_the_former() {
     let first: Vec<_> = ["a", "b", "c"]
         .map(|version| message(&storage, version, None))
         .into();
-    assert_eq!(storage.save(uaid(1), &first).unwrap(), Saved::Stored);
+    assert_eq!(
+        storage.save(uaid(1), &first, Room::Limited).unwrap(),
+        Saved::Stored
+    );
     for version in ["d", "e"] {
         let topical = message(&storage, version, Some("news"));
-        storage.save(uaid(1), &[topical]).unwrap();
+        storage.save(uaid(1), &[topical], Room::Limited).unwrap();
     }
     let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
     assert_eq!(versions(&topics), ["e"]);
     let read = storage.fetch_after(uaid(1), 0, 1000).unwrap();
     assert_eq!(read, first);
-    let after = read.first().and_then(|message| message.sort_ms).unwrap();
+    let after = read.first().unwrap().place_ms;
     let read = storage.fetch_after(uaid(1), after, 1000).unwrap();
     assert_eq!(versions(&read), ["b", "c"]);
     assert_eq!(storage.fetch_after(uaid(1), 0, 1060).unwrap(), []);
@@ -110,13 +113,15 @@ fn what_is_done_with_does_not_come_back() {
     let all: Vec<_> = ["a", "b", "c"]
         .map(|version| message(&storage, version, None))
         .into();
-    storage.save(uaid(1), &all).unwrap();
+    storage.save(uaid(1), &all, Room::Limited).unwrap();
     let topical = message(&storage, "t", Some("news"));
     storage
-        .save(uaid(1), std::slice::from_ref(&topical))
+        .save(uaid(1), std::slice::from_ref(&topical), Room::Limited)
         .unwrap();
     let newer = message(&storage, "u", Some("news"));
-    storage.save(uaid(1), std::slice::from_ref(&newer)).unwrap();
+    storage
+        .save(uaid(1), std::slice::from_ref(&newer), Room::Limited)
+        .unwrap();
     storage.remove(uaid(1), &[Stored::of(&topical)]).unwrap();
     assert_eq!(
         storage.fetch_topics(uaid(1), 1000).unwrap(),
@@ -125,7 +130,7 @@ fn what_is_done_with_does_not_come_back() {
     storage.remove(uaid(1), &[Stored::of(&newer)]).unwrap();
     assert_eq!(storage.fetch_topics(uaid(1), 1000).unwrap(), []);
     storage.withdraw(uaid(1), "c").unwrap();
-    let to = all.first().and_then(|message| message.sort_ms).unwrap();
+    let to = all.first().unwrap().place_ms;
     storage.advance(uaid(1), to).unwrap();
     let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
     assert_eq!(versions(&left), ["b"]);
@@ -133,23 +138,48 @@ fn what_is_done_with_does_not_come_back() {
 }
 
 #[test]
-fn places_go_on_after_a_restart() {
+fn a_users_messages_keep_their_order_when_the_clock_goes_back() {
     let place = Place::new();
-    let late = {
-        let storage = place.open();
-        storage.add_user(&user(1, 5)).unwrap();
-        let late = storage.place(9_000_000);
-        let message = Notification {
-            sort_ms: Some(late),
-            ..message(&storage, "a", None)
-        };
-        storage.save(uaid(1), &[message]).unwrap();
-        late
-    };
     let storage = place.open();
-    assert!(storage.place(1) > late);
-    let (one, other) = (storage.place(1), storage.place(1));
-    assert!(one < other);
+    storage.add_user(&user(1, 5)).unwrap();
+    for (version, place_ms) in [("a", 9000), ("b", 9000), ("c", 1)] {
+        let message = Notification {
+            place_ms,
+            ..message(&storage, version, None)
+        };
+        storage.save(uaid(1), &[message], Room::Limited).unwrap();
+    }
+    let read = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+    assert_eq!(versions(&read), ["a", "b", "c"]);
+    let places: Vec<i64> = read.iter().map(|message| message.place_ms).collect();
+    assert_eq!(places, [9000, 9001, 9002]);
+    storage.advance(uaid(1), 9002).unwrap();
+    let late = Notification {
+        place_ms: 1,
+        ..message(&storage, "d", None)
+    };
+    storage.save(uaid(1), &[late], Room::Limited).unwrap();
+    let read = storage.fetch_after(uaid(1), 9002, 1000).unwrap();
+    assert_eq!(versions(&read), ["d"]);
+}
+
+#[test]
+fn a_message_that_comes_back_replaces_no_newer_one_with_its_topic() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    let [old, new] = ["old", "new"].map(|version| message(&storage, version, Some("news")));
+    for (message, room, expect) in [
+        (&new, Room::Limited, "new"),
+        (&old, Room::Promised, "new"),
+        (&old, Room::Limited, "old"),
+        (&new, Room::Promised, "new"),
+    ] {
+        let one = std::slice::from_ref(message);
+        storage.save(uaid(1), one, room).unwrap();
+        let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
+        assert_eq!(versions(&topics), [expect]);
+    }
 }
 
 #[test]
@@ -159,11 +189,16 @@ fn a_user_that_goes_takes_everything_along_and_saves_nothing_more() {
     storage.add_user(&user(1, 5)).unwrap();
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
     let one = message(&storage, "a", None);
-    storage.save(uaid(1), std::slice::from_ref(&one)).unwrap();
+    storage
+        .save(uaid(1), std::slice::from_ref(&one), Room::Limited)
+        .unwrap();
     assert!(storage.remove_user(uaid(1)).unwrap());
     assert_eq!(storage.channels(uaid(1)).unwrap(), []);
     assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
-    assert_eq!(storage.save(uaid(1), &[one]).unwrap(), Saved::NoUser);
+    assert_eq!(
+        storage.save(uaid(1), &[one], Room::Limited).unwrap(),
+        Saved::NoUser
+    );
     assert!(!storage.add_channel(uaid(1), channel(1)).unwrap());
 }
 
@@ -181,15 +216,31 @@ fn a_user_has_so_much_and_no_more() {
     assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
     // Of 17 bytes each.
     let one = message(&storage, "a", None);
-    assert_eq!(storage.save(uaid(1), &[one]).unwrap(), Saved::Stored);
+    assert_eq!(
+        storage.save(uaid(1), &[one], Room::Limited).unwrap(),
+        Saved::Stored
+    );
     let two = message(&storage, "b", None);
-    assert_eq!(storage.save(uaid(1), &[two]).unwrap(), Saved::Full);
+    assert_eq!(
+        storage.save(uaid(1), &[two], Room::Limited).unwrap(),
+        Saved::Full
+    );
     let bare = |version| Notification {
         payload: None,
         ..message(&storage, version, None)
     };
-    assert_eq!(storage.save(uaid(1), &[bare("c")]).unwrap(), Saved::Stored);
-    assert_eq!(storage.save(uaid(1), &[bare("d")]).unwrap(), Saved::Full);
+    assert_eq!(
+        storage.save(uaid(1), &[bare("c")], Room::Limited).unwrap(),
+        Saved::Stored
+    );
+    assert_eq!(
+        storage.save(uaid(1), &[bare("d")], Room::Limited).unwrap(),
+        Saved::Full
+    );
+    assert_eq!(
+        storage.save(uaid(1), &[bare("d")], Room::Promised).unwrap(),
+        Saved::Stored
+    );
 }
 
 #[test]
@@ -199,7 +250,7 @@ fn an_unregistered_channel_takes_its_messages_along() {
     storage.add_user(&user(1, 5)).unwrap();
     storage.add_channel(uaid(1), channel(1)).unwrap();
     let one = message(&storage, "a", None);
-    storage.save(uaid(1), &[one]).unwrap();
+    storage.save(uaid(1), &[one], Room::Limited).unwrap();
     assert!(storage.remove_channel(uaid(1), channel(1)).unwrap());
     assert!(!storage.remove_channel(uaid(1), channel(1)).unwrap());
     assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
@@ -213,7 +264,7 @@ fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
         storage.add_user(&user(number, 1_000_000)).unwrap();
     }
     let one = message(&storage, "a", None);
-    storage.save(uaid(1), &[one]).unwrap();
+    storage.save(uaid(1), &[one], Room::Limited).unwrap();
     let left = storage.get_user(uaid(2)).unwrap().unwrap();
     storage.remove_node(&left).unwrap();
     let later = 1000 + USER_SECONDS_MAX;
@@ -243,4 +294,15 @@ fn a_backup_is_whole() {
     storage.back_up(&copy).unwrap();
     let copy = Sqlite::open(&copy, Limits::ORDINARY).unwrap();
     assert!(copy.get_user(uaid(1)).unwrap().is_some());
+}
+
+#[test]
+fn several_nodes_may_make_the_file_at_once() {
+    let place = Place::new();
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..8).map(|_| scope.spawn(|| place.open())).collect();
+        for storage in opened {
+            storage.join().unwrap().health().unwrap();
+        }
+    });
 }

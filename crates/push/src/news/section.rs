@@ -1,0 +1,186 @@
+//! The newest section of the published changes (`changes/DAY.ndjson`).
+
+use std::io::{self, BufRead, Read as _};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Bytes of a line: a row with the longest texts takes some kilobytes.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Lines of a section: more than a day's file may hold.
+const LINES_MAX: usize = 1_000_000;
+
+/// A host's change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// It is new in the list.
+    Appeared(Row),
+    /// It is back in the list.
+    Returned(Row),
+    /// Its row has changed.
+    Changed(Row),
+    /// It is no longer found alive.
+    Died {
+        /// The host.
+        host: String,
+    },
+    /// It redirects to another one.
+    Moved {
+        /// The host.
+        host: String,
+        /// The other one, if it is listed itself.
+        #[serde(default)]
+        to: Option<String>,
+    },
+    /// It is in the list no more for any other reason.
+    Left {
+        /// SHA-256 of its name in hexadecimal digits. Nothing else may say who it is.
+        host_sha256: String,
+    },
+}
+
+/// A row of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Row {
+    /// The host.
+    pub host: String,
+    /// Its software.
+    #[serde(default)]
+    pub software: Option<String>,
+    /// The software's version.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// `alive`, or another state in which it is listed.
+    #[serde(default)]
+    pub state: String,
+}
+
+/// What changed with one list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Which section it is.
+    pub sha256: String,
+    /// Instances in the list.
+    pub listed: u64,
+    /// The changes; none if there were more than a file may hold.
+    pub changes: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    hosts: u64,
+    section_sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    change: String,
+}
+
+/// A file that is none of changes.
+#[derive(Debug, Error)]
+pub enum SectionError {
+    /// It could not be read.
+    #[error("it can't be read: {0}")]
+    Io(#[from] io::Error),
+    /// A line is no change.
+    #[error("line {line} is no change: {source}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A line is too long, or there are too many.
+    #[error("line {0} is beyond what a file of changes may hold")]
+    TooMuch(usize),
+}
+
+impl Section {
+    /// The last section of a file; `None` if it holds none.
+    ///
+    /// # Errors
+    /// See [`SectionError`].
+    pub fn last(file: impl BufRead) -> Result<Option<Self>, SectionError> {
+        let mut section: Option<Self> = None;
+        let mut file = file;
+        for line in 1_usize.. {
+            if line > LINES_MAX {
+                return Err(SectionError::TooMuch(line));
+            }
+            let mut bytes = Vec::new();
+            file.by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut bytes)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let is_whole = bytes.ends_with(b"\n");
+            if !is_whole && u64::try_from(bytes.len()).is_ok_and(|read| read >= LINE_BYTES_MAX) {
+                return Err(SectionError::TooMuch(line));
+            }
+            let failed = |source| SectionError::Line { line, source };
+            let Kind { change } = serde_json::from_slice(&bytes).map_err(failed)?;
+            if change == "dump" {
+                let head: Head = serde_json::from_slice(&bytes).map_err(failed)?;
+                section = Some(Self {
+                    sha256: head.section_sha256,
+                    listed: head.hosts,
+                    changes: Vec::new(),
+                });
+            } else if let Some(section) = &mut section {
+                let change = serde_json::from_slice(&bytes).map_err(failed)?;
+                section.changes.push(change);
+            }
+        }
+        Ok(section)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"change":"dump","time":"2026-11-22T06:00:00Z","hosts":9,"section_sha256":"aa","lines":1}
+{"change":"died","time":"2026-11-22T06:00:00Z","host":"old.example"}
+{"change":"dump","time":"2026-11-22T12:00:00Z","hosts":10,"section_sha256":"bb","lines":3}
+{"change":"appeared","host":"a.example","software":"mastodon","version":"4.5.0","state":"alive","open_registrations":true}
+{"change":"moved","host":"d.example","to":"a.example"}
+{"change":"left","host_sha256":"cc"}
+"#;
+
+    #[test]
+    fn the_last_section_counts() {
+        let section = Section::last(FILE.as_bytes()).unwrap().unwrap();
+        assert_eq!((section.sha256.as_str(), section.listed), ("bb", 10));
+        let appeared = Change::Appeared(Row {
+            host: "a.example".to_owned(),
+            software: Some("mastodon".to_owned()),
+            version: Some("4.5.0".to_owned()),
+            state: "alive".to_owned(),
+        });
+        let moved = Change::Moved {
+            host: "d.example".to_owned(),
+            to: Some("a.example".to_owned()),
+        };
+        let left = Change::Left {
+            host_sha256: "cc".to_owned(),
+        };
+        assert_eq!(section.changes, [appeared, moved, left]);
+    }
+
+    #[test]
+    fn a_file_without_a_section_or_with_rubbish_says_so() {
+        assert_eq!(Section::last(&b""[..]).unwrap(), None);
+        let rubbish = format!("{FILE}rubbish\n");
+        let failed = Section::last(rubbish.as_bytes()).unwrap_err().to_string();
+        assert!(failed.starts_with("line 7 "), "{failed}");
+        let long = vec![b'x'; 100_000];
+        assert!(matches!(
+            Section::last(&long[..]),
+            Err(SectionError::TooMuch(1))
+        ));
+    }
+}

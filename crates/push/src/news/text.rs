@@ -1,0 +1,200 @@
+//! The text of a notification, and the page that it opens.
+
+use serde::Serialize;
+
+use super::section::{Change, Section};
+use super::subscription::Filter;
+
+/// Names in one message. The rest is a number.
+const NAMES_MAX: usize = 5;
+
+/// Characters of a name that is shown. DNS allows some more.
+const NAME_CHARS_MAX: usize = 80;
+
+/// A message, as the site's service worker reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Text {
+    /// The notification's title.
+    pub title: String,
+    /// Its text.
+    pub body: String,
+    /// The page that it leads to, below the site's root.
+    pub page: String,
+}
+
+impl Text {
+    /// The notification about a section; `None` if no change matches the filter.
+    pub fn of(section: &Section, filter: &Filter) -> Option<Self> {
+        let taken: Vec<&Change> = section
+            .changes
+            .iter()
+            .filter(|change| filter.takes(change))
+            .collect();
+        let last = *taken.last()?;
+        Some(match filter {
+            Filter::All => Self {
+                title: "The list has changed".to_owned(),
+                body: all(section.listed, &taken),
+                page: "index.html".to_owned(),
+            },
+            Filter::Software(software) => Self {
+                title: format!("New on {}", short(software)),
+                body: names(&taken),
+                page: "software.html".to_owned(),
+            },
+            Filter::Host(host) => Self {
+                title: short(host),
+                body: of_host(last),
+                page: format!("why.html#{host}"),
+            },
+        })
+    }
+}
+
+fn all(listed: u64, taken: &[&Change]) -> String {
+    let (mut new, mut gone) = (0_usize, 0_usize);
+    for change in taken {
+        match change {
+            Change::Appeared(_) | Change::Returned(_) => new = new.saturating_add(1),
+            Change::Died { .. } | Change::Moved { .. } | Change::Left { .. } => {
+                gone = gone.saturating_add(1);
+            }
+            Change::Changed(_) => {}
+        }
+    }
+    format!("{new} new, {gone} gone, {listed} listed")
+}
+
+fn names(taken: &[&Change]) -> String {
+    let hosts = taken.iter().filter_map(|change| match change {
+        Change::Appeared(row) | Change::Returned(row) => Some(short(&row.host)),
+        Change::Changed(_) | Change::Died { .. } | Change::Moved { .. } | Change::Left { .. } => {
+            None
+        }
+    });
+    let shown: Vec<String> = hosts.take(NAMES_MAX).collect();
+    let mut text = shown.join(", ");
+    let rest = taken.len().saturating_sub(shown.len());
+    if rest > 0 {
+        text.push_str(&format!(" and {rest} more"));
+    }
+    text
+}
+
+fn of_host(change: &Change) -> String {
+    match change {
+        Change::Appeared(_) => "It is in the list now.".to_owned(),
+        Change::Returned(_) => "It is back in the list.".to_owned(),
+        Change::Changed(row) => {
+            let software = row.software.as_deref().unwrap_or("unknown software");
+            let version = row.version.as_deref().unwrap_or_default();
+            let shown = format!("{} {}", short(software), short(version));
+            format!(
+                "Its row has changed: {}, {}.",
+                shown.trim_end(),
+                short(&row.state)
+            )
+        }
+        Change::Died { .. } => "It does not respond and was taken off the list.".to_owned(),
+        Change::Moved { to: Some(to), .. } => format!("It has moved to {}.", short(to)),
+        Change::Moved { to: None, .. } => "It has moved to another host.".to_owned(),
+        Change::Left { .. } => "It is no longer in the list.".to_owned(),
+    }
+}
+
+/// A text of a server's, cut to a length that fits.
+fn short(text: &str) -> String {
+    text.chars().take(NAME_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::section::Row;
+    use super::*;
+
+    fn row(host: &str) -> Row {
+        Row {
+            host: host.to_owned(),
+            software: Some("mastodon".to_owned()),
+            version: Some("4.5.0".to_owned()),
+            state: "alive".to_owned(),
+        }
+    }
+
+    fn section(changes: Vec<Change>) -> Section {
+        Section {
+            sha256: "aa".to_owned(),
+            listed: 10,
+            changes,
+        }
+    }
+
+    #[test]
+    fn a_list_without_anything_for_a_subscription_says_nothing() {
+        let quiet = section(vec![Change::Changed(row("a.example"))]);
+        assert_eq!(Text::of(&quiet, &Filter::All), None);
+        let other = Filter::Host("b.example".to_owned());
+        assert_eq!(Text::of(&quiet, &other), None);
+    }
+
+    #[test]
+    fn all_changes_are_numbers() {
+        let mixed = section(vec![
+            Change::Appeared(row("a.example")),
+            Change::Died {
+                host: "b.example".to_owned(),
+            },
+            Change::Left {
+                host_sha256: String::new(),
+            },
+        ]);
+        let text = Text::of(&mixed, &Filter::All).unwrap();
+        assert_eq!(text.body, "1 new, 2 gone, 10 listed");
+    }
+
+    #[test]
+    fn new_instances_are_named_up_to_a_few() {
+        let hosts = (0..8).map(|number| Change::Appeared(row(&format!("h{number}.example"))));
+        let many = section(hosts.collect());
+        let text = Text::of(&many, &Filter::Software("mastodon".to_owned())).unwrap();
+        assert!(
+            text.body.ends_with("h4.example and 3 more"),
+            "{}",
+            text.body
+        );
+        assert!(!text.body.contains("h5"));
+    }
+
+    #[test]
+    fn a_host_is_told_by_its_last_change() {
+        let host = Filter::Host("a.example".to_owned());
+        for (change, expect) in [
+            (Change::Appeared(row("a.example")), "It is in the list now."),
+            (
+                Change::Changed(row("a.example")),
+                "Its row has changed: mastodon 4.5.0, alive.",
+            ),
+            (
+                Change::Died {
+                    host: "a.example".to_owned(),
+                },
+                "It does not respond and was taken off the list.",
+            ),
+        ] {
+            let text = Text::of(&section(vec![change]), &host).unwrap();
+            assert_eq!(text.body, expect);
+            assert_eq!(text.page, "why.html#a.example");
+        }
+    }
+
+    #[test]
+    fn what_strangers_wrote_is_cut() {
+        let long = Row {
+            software: Some("x".repeat(10_000)),
+            ..row("a.example")
+        };
+        let host = Filter::Host("a.example".to_owned());
+        let text = Text::of(&section(vec![Change::Changed(long)]), &host).unwrap();
+        assert!(text.body.len() < 300, "{}", text.body.len());
+    }
+}

@@ -1,0 +1,16 @@
+//! The service at work: connections of clients, requests of applications and of other nodes.
+
+mod census;
+mod clients;
+mod connection;
+mod delivery;
+mod listen;
+mod nodes;
+mod routes;
+mod service;
+mod storage_thread;
+
+pub use census::{BROADCAST, Census, LOOK_EVERY, tell};
+pub use listen::{converse, listen};
+pub use routes::{internal, public};
+pub use service::{Now, Service, Settings};

@@ -1,0 +1,125 @@
+//! Who is connected here, and how a message reaches them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::ids::Uaid;
+use crate::notification::Notification;
+use crate::session::Direct;
+
+/// Messages on their way to one client. When there is no room they are stored instead.
+const QUEUE_MAX: usize = 128;
+
+/// All clients that are connected here.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    by_id: Mutex<HashMap<Uaid, Client>>,
+    connections: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Client {
+    connection: u64,
+    direct: mpsc::Sender<Notification>,
+    rule: Direct,
+    reach: Arc<Reach>,
+    /// Dropped when the client connects again.
+    _is_current: oneshot::Sender<()>,
+}
+
+/// What others tell a connection, and it tells them.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// Something was stored.
+    pub(super) check: Notify,
+    /// Whether messages may be sent straight to the client.
+    pub(super) takes_direct: AtomicBool,
+}
+
+/// A connection's side of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    connection: u64,
+    pub(super) direct: mpsc::Receiver<Notification>,
+    pub(super) reach: Arc<Reach>,
+    /// Ends when the client connects again.
+    pub(super) superseded: oneshot::Receiver<()>,
+}
+
+impl Clients {
+    /// A connection says who it is. One of the same client that was here before is superseded.
+    pub(super) fn enter(&self, uaid: Uaid, rule: Direct) -> Entry {
+        let connection = self.connections.fetch_add(1, Ordering::Relaxed);
+        let (sender, direct) = mpsc::channel(QUEUE_MAX);
+        let (is_current, superseded) = oneshot::channel();
+        let reach = Arc::<Reach>::default();
+        let client = Client {
+            connection,
+            direct: sender,
+            rule,
+            reach: Arc::clone(&reach),
+            _is_current: is_current,
+        };
+        self.by_id().insert(uaid, client);
+        Entry {
+            connection,
+            direct,
+            reach,
+            superseded,
+        }
+    }
+
+    /// A connection has ended. Nothing reaches it any more; what was on its way is given back.
+    pub(super) fn leave(&self, uaid: Uaid, mut entry: Entry) -> Vec<Notification> {
+        {
+            let mut by_id = self.by_id();
+            let is_this = |client: &Client| client.connection == entry.connection;
+            if by_id.get(&uaid).is_some_and(is_this) {
+                by_id.remove(&uaid);
+            }
+        }
+        entry.direct.close();
+        std::iter::from_fn(|| entry.direct.try_recv().ok()).collect()
+    }
+
+    /// Sends a message straight to a client; false if it is not here, or has too much to do.
+    pub(super) fn push(&self, uaid: Uaid, message: Notification) -> bool {
+        let by_id = self.by_id();
+        let Some(client) = by_id.get(&uaid) else {
+            return false;
+        };
+        if !client.reach.takes_direct.load(Ordering::Acquire) {
+            return false;
+        }
+        match client.rule {
+            Direct::Always => {}
+            Direct::OnlyUnstorable if message.ttl_s > 0 => return false,
+            Direct::OnlyUnstorable => {}
+            // One at a time: the connection allows the next one.
+            Direct::WhenDrained => client.reach.takes_direct.store(false, Ordering::Release),
+        }
+        client.direct.try_send(message).is_ok()
+    }
+
+    /// Tells a client that something was stored for it; false if it is not here.
+    pub(super) fn notify(&self, uaid: Uaid) -> bool {
+        let by_id = self.by_id();
+        let client = by_id.get(&uaid);
+        if let Some(client) = client {
+            client.reach.check.notify_one();
+        }
+        client.is_some()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.by_id().len()
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, HashMap<Uaid, Client>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

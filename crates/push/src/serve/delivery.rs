@@ -1,0 +1,88 @@
+//! From an application's message to the client, or to the storage.
+
+use crate::endpoint::Refusal;
+use crate::ids::Uaid;
+use crate::notification::Notification;
+use crate::storage::{Room, Saved, Storage, StorageError, User};
+
+use super::nodes::{self, Reached};
+use super::service::Service;
+
+impl Service {
+    /// Delivers a message that arrived for a user, or stores it until the user is there.
+    ///
+    /// # Errors
+    /// If the user is gone, has too many messages, or the storage fails.
+    pub(super) async fn deliver(&self, user: User, message: Notification) -> Result<(), Refusal> {
+        let uaid = user.uaid;
+        if let Some(node) = user.node.clone() {
+            match self.push(&node, uaid, &message).await {
+                Reached::Told => return Ok(()),
+                Reached::NotTold => {}
+                Reached::Unreachable => self.forget_node(user).await,
+            }
+        }
+        if message.ttl_s == 0 {
+            return Ok(());
+        }
+        let save = move |s: &dyn Storage| s.save(uaid, &[message], Room::Limited);
+        let saved = self.storage.call(save).await;
+        match self.or_refused(saved)? {
+            Saved::Stored => {}
+            Saved::NoUser => return Err(Refusal::UserGone),
+            Saved::Full => return Err(Refusal::Full),
+        }
+        // The user may have connected before the message was there, and read the storage.
+        match self.storage.call(move |s| s.get_user(uaid)).await {
+            Ok(Some(user)) => {
+                if let Some(node) = user.node.clone()
+                    && self.notify(&node, uaid).await == Reached::Unreachable
+                {
+                    self.forget_node(user).await;
+                }
+                Ok(())
+            }
+            Ok(None) => Err(Refusal::UserGone),
+            // It is stored, and comes at the next connection at the latest.
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn push(&self, node: &str, uaid: Uaid, message: &Notification) -> Reached {
+        if node != self.settings.node {
+            return nodes::push(node, uaid, message).await;
+        }
+        match self.clients.push(uaid, message.clone()) {
+            true => Reached::Told,
+            false => Reached::NotTold,
+        }
+    }
+
+    /// Has a client read the storage, wherever it is connected.
+    pub(super) async fn notify(&self, node: &str, uaid: Uaid) -> Reached {
+        if node != self.settings.node {
+            return nodes::notify(node, uaid).await;
+        }
+        match self.clients.notify(uaid) {
+            true => Reached::Told,
+            false => Reached::NotTold,
+        }
+    }
+
+    /// A node can't be reached: nobody asks it for this user again, unless the user has connected
+    /// since.
+    pub(super) async fn forget_node(&self, user: User) {
+        let forgotten = self.storage.call(move |s| s.remove_node(&user)).await;
+        if let Err(error) = forgotten {
+            tracing::warn!(%error, "a node that can't be reached stays in a user's record");
+        }
+    }
+
+    /// What a request is answered when the storage fails.
+    pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
+        result.map_err(|error| {
+            tracing::error!(%error, "a request failed");
+            Refusal::Storage
+        })
+    }
+}

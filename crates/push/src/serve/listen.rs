@@ -1,0 +1,75 @@
+//! Connections: one request each, which may become a WebSocket.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use local_socket::{BindError, Limits};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of a request's head: endpoints and signatures take some kilobytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+const HEADERS_MAX: usize = 64;
+
+/// A web server in front has the whole request by then.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// From the connection to the end of the answer, or to the upgrade.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Requests under way at once, and clients that are connected.
+const CONNECTIONS_MAX: usize = 50_000;
+
+const LIMITS: Limits = Limits {
+    connections_max: CONNECTIONS_MAX,
+    accept_pause: Duration::from_millis(200),
+};
+
+/// Mode of the socket: the web server in front is another user, and only it shares the volume.
+const SOCKET_MODE: u32 = 0o666;
+
+/// Serves at a Unix socket until `shutdown`.
+///
+/// # Errors
+/// If it can't listen there.
+pub async fn listen(
+    path: &Path,
+    router: Router,
+    shutdown: &CancellationToken,
+) -> Result<(), BindError> {
+    let listener = local_socket::bind(path, SOCKET_MODE)?;
+    let handle = |stream| converse(stream, router.clone());
+    local_socket::serve(listener, LIMITS, shutdown, handle).await;
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
+    }
+    Ok(())
+}
+
+/// Answers one request. A WebSocket goes on in a task of its own.
+pub async fn converse<S>(stream: S, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades();
+    match timeout(REQUEST_TIME_MAX, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection broke"),
+        Err(_elapsed) => tracing::debug!("a connection took too long"),
+    }
+}

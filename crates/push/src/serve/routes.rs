@@ -1,0 +1,116 @@
+//! HTTP routes for clients, applications, operators and other nodes.
+
+mod about;
+mod internal;
+mod registration;
+mod send;
+mod subscribe;
+
+pub(super) use send::Request;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::endpoint::Refusal;
+use crate::wire::client::CLIENT_MESSAGE_BYTES_MAX;
+
+use super::connection;
+use super::service::Service;
+
+/// Bytes that a connection holds for reading. Most messages of clients are shorter.
+const READ_BUFFER_BYTES: usize = 4096;
+
+/// Bytes of frames that may wait to be sent to one client: some hundred messages of the largest
+/// size.
+const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
+
+/// CORS headers: pages of any site may send. An endpoint is a capability; no cookies are used.
+const CROSS_ORIGIN: [(HeaderName, HeaderValue); 4] = [
+    (
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    ),
+    (
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("*"),
+    ),
+    (
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, PUT, DELETE"),
+    ),
+    (
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("3600"),
+    ),
+];
+
+/// Routes for clients and applications.
+pub fn public(service: Arc<Service>) -> Router {
+    let applications = Router::new()
+        .merge(send::routes())
+        .merge(registration::routes())
+        .layer(middleware::from_fn(cross_origin));
+    Router::new()
+        .route("/", get(connect))
+        .merge(applications)
+        .merge(subscribe::routes())
+        .merge(about::routes())
+        .with_state(service)
+}
+
+/// Routes for other nodes. They have no authentication, so only nodes may reach them.
+pub fn internal(service: Arc<Service>) -> Router {
+    Router::new()
+        .merge(internal::routes())
+        .merge(about::routes())
+        .with_state(service)
+}
+
+async fn connect(State(service): State<Arc<Service>>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
+        .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
+        .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
+        .on_upgrade(move |socket| connection::serve(socket, service))
+}
+
+async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {
+    let mut response = match *request.method() {
+        Method::OPTIONS => StatusCode::OK.into_response(),
+        _ => next.run(request).await,
+    };
+    response.headers_mut().extend(CROSS_ORIGIN);
+    response
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        let mut response = (status, self.body()).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::NOT_FOUND {
+            headers.remove(header::CONTENT_TYPE);
+        } else {
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(header::CONTENT_TYPE, json);
+        }
+        for (name, value) in self.headers() {
+            if let (Ok(name), Ok(value)) = (
+                HeaderName::from_bytes(name.as_bytes()),
+                HeaderValue::from_str(&value),
+            ) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether the service is well, and which one it is.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::serve::service::Service;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) fn routes() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/status", get(status))
+        .route("/health", get(health))
+        .route("/__heartbeat__", get(health))
+        .route("/__lbheartbeat__", get(StatusCode::OK))
+        .route("/__version__", get(version))
+        .route("/__error__", get(error))
+        .route("/v1/err", get(error))
+        .route("/v1/err/crit", get(error))
+}
+
+async fn is_well(service: &Service) -> bool {
+    service
+        .storage
+        .call(|storage| storage.health())
+        .await
+        .is_ok()
+}
+
+async fn status(State(service): State<Arc<Service>>) -> Json<Value> {
+    Json(match is_well(&service).await {
+        true => json!({"status": "OK", "version": VERSION}),
+        false => {
+            json!({"status": "ERROR", "version": VERSION, "error": "the storage can't be read"})
+        }
+    })
+}
+
+async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
+    let storage = match is_well(&service).await {
+        true => "OK",
+        false => "ERROR",
+    };
+    Json(json!({
+        "status": storage,
+        "version": VERSION,
+        "connections": service.connections(),
+        "router_table": {"status": storage},
+        "message_table": {"status": storage},
+        "routers": {"apns": false, "fcm": false},
+    }))
+}
+
+async fn version() -> Json<Value> {
+    Json(json!({
+        "source": env!("CARGO_PKG_REPOSITORY"),
+        "version": VERSION,
+        "commit": "",
+        "build": "",
+    }))
+}
+
+/// What monitoring asks for to see an error arrive.
+async fn error() -> Response {
+    let body =
+        json!({"code": 418, "errno": 999, "error": "I'm a teapot", "message": "ERROR:Success"});
+    (StatusCode::IM_A_TEAPOT, Json(body)).into_response()
+}

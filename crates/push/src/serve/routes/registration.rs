@@ -1,0 +1,234 @@
+//! Registration over HTTP, for programs that hold no WebSocket open yet: they get an endpoint and
+//! say hello later.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use data_encoding::HEXLOWER;
+use hmac::{Hmac, Mac as _};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::endpoint::Refusal;
+use crate::ids::{ChannelId, Uaid};
+use crate::serve::service::Service;
+use crate::storage::User;
+
+/// The only kind of router that there is.
+const WEBPUSH: &str = "webpush";
+
+pub(super) fn routes() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/v1/{router}/{app}/registration", post(register))
+        .route(
+            "/v1/{router}/{app}/registration/{uaid}",
+            get(channels).put(update).delete(unregister),
+        )
+        .route(
+            "/v1/{router}/{app}/registration/{uaid}/subscription",
+            post(subscribe),
+        )
+        .route(
+            "/v1/{router}/{app}/registration/{uaid}/subscription/{channel}",
+            axum::routing::delete(unsubscribe),
+        )
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Wanted {
+    #[serde(default, rename = "channelID")]
+    channel: Option<ChannelId>,
+    #[serde(default)]
+    key: Option<String>,
+}
+
+type Answer = Result<Json<Value>, Refusal>;
+
+async fn register(
+    State(service): State<Arc<Service>>,
+    Path((router, _app)): Path<(String, String)>,
+    body: Bytes,
+) -> Answer {
+    is_webpush(&router)?;
+    let wanted: Wanted = read(&body)?;
+    let uaid = service.new_uaid().or(Err(Refusal::Storage))?;
+    let (channel, endpoint) = channel_of(&service, uaid, wanted)?;
+    let user = User {
+        node: None,
+        ..User::connected(uaid, String::new(), service.now_ms())
+    };
+    let added = service
+        .storage
+        .call(move |storage| Ok(storage.add_user(&user)? && storage.add_channel(uaid, channel)?));
+    if !service.or_refused(added.await)? {
+        return Err(Refusal::Storage);
+    }
+    Ok(Json(json!({
+        "uaid": dashed(uaid),
+        "channelID": channel.to_string(),
+        "endpoint": endpoint,
+        "secret": service.secret(uaid).ok_or(Refusal::Storage)?,
+    })))
+}
+
+async fn update(
+    State(service): State<Arc<Service>>,
+    Path((router, _app, uaid)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    user(&service, &router, &uaid, &headers).await?;
+    // There is nothing that could change: no token of another service is kept.
+    Ok(Json(json!({})))
+}
+
+async fn channels(
+    State(service): State<Arc<Service>>,
+    Path((router, _app, uaid)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
+    let channels = service.storage.call(move |storage| storage.channels(uaid));
+    let channels = service.or_refused(channels.await)?;
+    let channels: Vec<String> = channels.iter().map(ChannelId::to_string).collect();
+    Ok(Json(json!({"uaid": dashed(uaid), "channelIDs": channels})))
+}
+
+async fn unregister(
+    State(service): State<Arc<Service>>,
+    Path((router, _app, uaid)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
+    let removed = service
+        .storage
+        .call(move |storage| storage.remove_user(uaid));
+    service.or_refused(removed.await)?;
+    Ok(Json(json!({})))
+}
+
+async fn subscribe(
+    State(service): State<Arc<Service>>,
+    Path((router, _app, uaid)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
+    let wanted: Wanted = match body.is_empty() {
+        true => Wanted::default(),
+        false => read(&body)?,
+    };
+    let (channel, endpoint) = channel_of(&service, uaid, wanted)?;
+    let added = service
+        .storage
+        .call(move |storage| storage.add_channel(uaid, channel));
+    if !service.or_refused(added.await)? {
+        return Err(Refusal::Full);
+    }
+    Ok(Json(
+        json!({"channelID": channel.to_string(), "endpoint": endpoint}),
+    ))
+}
+
+async fn unsubscribe(
+    State(service): State<Arc<Service>>,
+    Path((router, _app, uaid, channel)): Path<(String, String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
+    let channel = ChannelId::parse(&channel).ok_or(Refusal::NoSubscription)?;
+    let removed = service
+        .storage
+        .call(move |storage| storage.remove_channel(uaid, channel));
+    match service.or_refused(removed.await)? {
+        true => Ok(Json(json!({}))),
+        false => Err(Refusal::NoSubscription),
+    }
+}
+
+fn is_webpush(router: &str) -> Result<(), Refusal> {
+    match router {
+        WEBPUSH => Ok(()),
+        _ => Err(Refusal::RouterType),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|_syntax| Refusal::Unreadable("the body is not JSON"))
+}
+
+/// The channel that is wanted, or a new one, with its endpoint.
+fn channel_of(
+    service: &Service,
+    uaid: Uaid,
+    wanted: Wanted,
+) -> Result<(ChannelId, String), Refusal> {
+    let channel = match wanted.channel {
+        Some(channel) => channel,
+        None => ChannelId::from_random(service.random().or(Err(Refusal::Storage))?),
+    };
+    let endpoint = service
+        .endpoint(uaid, channel, wanted.key.as_deref())
+        .or(Err(Refusal::Unreadable("the key is not base64")))?;
+    Ok((channel, endpoint))
+}
+
+/// The user that a request is about, if it knows the user's secret.
+async fn user(
+    service: &Service,
+    router: &str,
+    uaid: &str,
+    headers: &HeaderMap,
+) -> Result<User, Refusal> {
+    is_webpush(router)?;
+    let uaid = Uaid::parse(uaid).ok_or(Refusal::NoUser)?;
+    let secret = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| {
+            ["bearer", "webpush"]
+                .iter()
+                .any(|taken| scheme.eq_ignore_ascii_case(taken))
+        })
+        .map(|(_, secret)| secret.trim())
+        .ok_or(Refusal::Unauthorized("the secret is missing"))?;
+    if !service.is_secret(uaid, secret) {
+        return Err(Refusal::Unauthorized("the secret is another one"));
+    }
+    let found = service.storage.call(move |storage| storage.get_user(uaid));
+    service.or_refused(found.await)?.ok_or(Refusal::NoUser)
+}
+
+/// As this interface has it; clients know a user agent without dashes.
+fn dashed(uaid: Uaid) -> String {
+    ChannelId::from_bytes(*uaid.as_bytes()).to_string()
+}
+
+impl Service {
+    /// The secret by which a user's registration is changed.
+    fn secret(&self, uaid: Uaid) -> Option<String> {
+        let key = self.settings.registration_keys.first()?;
+        let mac = mac(key, uaid)?.finalize().into_bytes();
+        Some(HEXLOWER.encode(&mac))
+    }
+
+    fn is_secret(&self, uaid: Uaid, secret: &str) -> bool {
+        let Ok(secret) = HEXLOWER.decode(secret.as_bytes()) else {
+            return false;
+        };
+        let mut keys = self.settings.registration_keys.iter();
+        keys.any(|key| mac(key, uaid).is_some_and(|mac| mac.verify_slice(&secret).is_ok()))
+    }
+}
+
+fn mac(key: &str, uaid: Uaid) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok()?;
+    mac.update(uaid.to_string().as_bytes());
+    Some(mac)
+}

@@ -1,0 +1,166 @@
+//! Readers of the census ask to be told of changes, and no longer to be.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use data_encoding::BASE64URL_NOPAD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::news::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
+use crate::news::{Filter, Subscription};
+use crate::serve::census::Census;
+use crate::serve::service::Service;
+use crate::storage::StorageError;
+
+/// Characters of an endpoint. Those of known push services have some 200.
+const ENDPOINT_CHARS_MAX: usize = 1000;
+
+/// Characters of what is asked for: a host's name, or software's.
+const SUBJECT_CHARS_MAX: usize = 253;
+
+pub(super) fn routes() -> Router<Arc<Service>> {
+    Router::new().route("/subscribe", get(key).post(subscribe).delete(unsubscribe))
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    endpoint: String,
+    keys: AskedKeys,
+    filter: Filter,
+}
+
+#[derive(Deserialize)]
+struct AskedKeys {
+    p256dh: String,
+    auth: String,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    endpoint: String,
+    #[serde(default)]
+    filter: Option<Filter>,
+}
+
+/// Why nobody is subscribed.
+#[derive(Debug)]
+enum Problem {
+    /// What was asked for can't be.
+    Bad(&'static str),
+    /// There is no room.
+    Full,
+    /// The storage failed.
+    Storage(StorageError),
+    /// This service tells nobody of a census.
+    NoCensus,
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, why) = match self {
+            Self::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            Self::Full => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "there are as many subscriptions as may be; try again later",
+            ),
+            Self::Storage(error) => {
+                tracing::error!(%error, "a subscription failed");
+                (
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the subscription could not be stored",
+                )
+            }
+            Self::NoCensus => (StatusCode::NOT_FOUND, "there is no census here"),
+        };
+        let mut response = (status, Json(json!({"error": why}))).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let later = header::HeaderValue::from_static("3600");
+            response.headers_mut().insert(header::RETRY_AFTER, later);
+        }
+        response
+    }
+}
+
+fn census(service: &Service) -> Result<&Arc<Census>, Problem> {
+    service.census.as_ref().ok_or(Problem::NoCensus)
+}
+
+/// The key by which browsers know the census.
+async fn key(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem> {
+    let key = census(&service)?.sender.public_key();
+    Ok(Json(json!({"key": key})))
+}
+
+async fn subscribe(
+    State(service): State<Arc<Service>>,
+    body: Bytes,
+) -> Result<StatusCode, Problem> {
+    let census = Arc::clone(census(&service)?);
+    let asked: Asked = serde_json::from_slice(&body)
+        .map_err(|_syntax| Problem::Bad("the body is no subscription"))?;
+    let subscription = checked(asked, &service.settings.origin)?;
+    let added = service
+        .storage
+        .call(move |_| census.storage.subscribe(&subscription));
+    match added.await.map_err(Problem::Storage)? {
+        true => Ok(StatusCode::CREATED),
+        false => Err(Problem::Full),
+    }
+}
+
+async fn unsubscribe(
+    State(service): State<Arc<Service>>,
+    body: Bytes,
+) -> Result<StatusCode, Problem> {
+    let census = Arc::clone(census(&service)?);
+    let ended: Ended = serde_json::from_slice(&body)
+        .map_err(|_syntax| Problem::Bad("the body names no endpoint"))?;
+    let removed = service.storage.call(move |_| {
+        census
+            .storage
+            .unsubscribe(&ended.endpoint, ended.filter.as_ref())
+    });
+    // One that is not there has ended as well.
+    removed.await.map_err(Problem::Storage)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn checked(asked: Asked, origin: &str) -> Result<Subscription, Problem> {
+    let path = asked.endpoint.strip_prefix(origin);
+    let is_ours = path.is_some_and(|path| path.starts_with("/wpush/"));
+    if !is_ours || asked.endpoint.len() > ENDPOINT_CHARS_MAX {
+        return Err(Problem::Bad("messages go to this push service alone"));
+    }
+    let is_short = match &asked.filter {
+        Filter::All => true,
+        Filter::Software(subject) | Filter::Host(subject) => {
+            (1..=SUBJECT_CHARS_MAX).contains(&subject.len())
+        }
+    };
+    if !is_short {
+        return Err(Problem::Bad("the filter names nothing, or too much"));
+    }
+    let decoded = |text: &str, bytes: usize| {
+        BASE64URL_NOPAD
+            .decode(text.trim_end_matches('=').as_bytes())
+            .ok()
+            .filter(|decoded| decoded.len() == bytes)
+    };
+    let subscription = Subscription {
+        endpoint: asked.endpoint,
+        public_key: decoded(&asked.keys.p256dh, usize::from(PUBLIC_KEY_BYTES))
+            .ok_or(Problem::Bad("p256dh is no public key"))?,
+        secret: decoded(&asked.keys.auth, SECRET_BYTES)
+            .ok_or(Problem::Bad("auth is not 16 bytes"))?,
+        filter: asked.filter,
+    };
+    // A point that is not on the curve would fail with each list.
+    seal(b"", &subscription).map_err(|_refused| Problem::Bad("p256dh is no public key"))?;
+    Ok(subscription)
+}

@@ -1,0 +1,153 @@
+//! What all connections and requests share.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::Semaphore;
+
+use crate::broadcasts::{Broadcasts, Versions};
+use crate::endpoint::Address;
+use crate::endpoint::address::BadKey;
+use crate::endpoint::fernet::Keys;
+use crate::ids::{ChannelId, Uaid};
+use crate::session::Rules;
+use crate::storage::Storage;
+
+use super::census::Census;
+use super::clients::Clients;
+use super::storage_thread::StorageThread;
+
+/// Ended connections whose messages are stored at the same time.
+const LEAVING_MAX: usize = 64;
+
+/// How the service is set up.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The origin of all endpoints, such as `https://push.example`: senders sign it.
+    pub origin: String,
+    /// Where other nodes reach this one, such as `http://10.0.0.1:8081`.
+    pub node: String,
+    /// Make and read endpoints and message ids.
+    pub keys: Keys,
+    /// Sign the secrets of those who register over HTTP. The first signs, all are taken.
+    pub registration_keys: Vec<String>,
+    /// How sessions go about their work.
+    pub rules: Rules,
+}
+
+/// Reads the clock: milliseconds since 1970.
+pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// The service.
+pub struct Service {
+    pub(super) settings: Settings,
+    pub(super) storage: StorageThread,
+    /// The census whose subscribers are notified, if there is one.
+    pub(super) census: Option<Arc<Census>>,
+    pub(super) clients: Clients,
+    pub(super) leaving: Semaphore,
+    broadcasts: RwLock<Arc<Broadcasts>>,
+    random: SystemRandom,
+    now: Now,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+/// The system gives no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no random numbers")]
+pub(super) struct NoRandomness;
+
+impl Service {
+    /// A service over a storage.
+    ///
+    /// # Errors
+    /// If the storage's thread can't be started.
+    pub fn new(
+        settings: Settings,
+        storage: Arc<dyn Storage>,
+        census: Option<Census>,
+        now: Now,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            census: census.map(Arc::new),
+            settings,
+            storage: StorageThread::start(storage)?,
+            clients: Clients::default(),
+            leaving: Semaphore::new(LEAVING_MAX),
+            broadcasts: RwLock::default(),
+            random: SystemRandom::new(),
+            now,
+        })
+    }
+
+    /// Takes over what broadcasts are now.
+    pub fn broadcast(&self, versions: Versions) {
+        let mut broadcasts = self.broadcasts();
+        Arc::make_mut(&mut broadcasts).replace(versions);
+        *self
+            .broadcasts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = broadcasts;
+    }
+
+    /// Clients that are connected.
+    pub fn connections(&self) -> usize {
+        self.clients.count()
+    }
+
+    pub(super) fn broadcasts(&self) -> Arc<Broadcasts> {
+        let broadcasts = self
+            .broadcasts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&broadcasts)
+    }
+
+    /// The endpoint of a channel.
+    ///
+    /// # Errors
+    /// If the key is none.
+    pub(super) fn endpoint(
+        &self,
+        uaid: Uaid,
+        channel: ChannelId,
+        key: Option<&str>,
+    ) -> Result<String, BadKey> {
+        let address = Address::new(uaid, channel, key)?;
+        // Without randomness there is no endpoint, and the same is said.
+        let iv = self.random().or(Err(BadKey))?;
+        let Settings { origin, keys, .. } = &self.settings;
+        Ok(address.url(origin, keys, self.fernet_now_s(), &iv))
+    }
+
+    pub(super) fn new_uaid(&self) -> Result<Uaid, NoRandomness> {
+        Ok(Uaid::from_random(self.random()?))
+    }
+
+    /// Now, in milliseconds since 1970.
+    pub(super) fn now_ms(&self) -> i64 {
+        (self.now)()
+    }
+
+    /// Now, in seconds since 1970.
+    pub(super) fn now_s(&self) -> i64 {
+        self.now_ms().div_euclid(1000)
+    }
+
+    /// Now for Fernet, in seconds since 1970.
+    pub(super) fn fernet_now_s(&self) -> u64 {
+        u64::try_from(self.now_s()).unwrap_or(0)
+    }
+
+    pub(super) fn random<const BYTES: usize>(&self) -> Result<[u8; BYTES], NoRandomness> {
+        let mut bytes = [0; BYTES];
+        self.random.fill(&mut bytes).or(Err(NoRandomness))?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,84 @@
+//! A thread for the storage, since its calls wait for a disk. Calls are carried out one after the
+//! other, in the order in which they came.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use crate::storage::{Storage, StorageError};
+
+/// Queued calls. Callers wait while the queue is full.
+const WAITING_MAX: usize = 4096;
+
+type Job = Box<dyn FnOnce(&dyn Storage) + Send>;
+
+/// The storage, for tasks. Cheap to clone: all are one.
+#[derive(Clone)]
+pub(super) struct StorageThread {
+    storage: Arc<dyn Storage>,
+    jobs: mpsc::SyncSender<Job>,
+    room: Arc<tokio::sync::Semaphore>,
+}
+
+impl std::fmt::Debug for StorageThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StorageThread").finish_non_exhaustive()
+    }
+}
+
+/// The thread is gone: the process ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the storage's thread has ended")]
+struct Ended;
+
+impl StorageThread {
+    /// Starts the thread. It ends with the last of its handles.
+    pub(super) fn start(storage: Arc<dyn Storage>) -> std::io::Result<Self> {
+        let (jobs, waiting) = mpsc::sync_channel::<Job>(WAITING_MAX);
+        let at_work = Arc::clone(&storage);
+        thread::Builder::new()
+            .name("push-storage".to_owned())
+            .spawn(move || {
+                for job in waiting {
+                    job(at_work.as_ref());
+                }
+            })?;
+        let room = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
+        Ok(Self {
+            storage,
+            jobs,
+            room,
+        })
+    }
+
+    /// A place for a message that arrives now, which waits for nothing.
+    pub(super) fn place(&self, now_ms: i64) -> i64 {
+        self.storage.place(now_ms)
+    }
+
+    /// Carries a call out.
+    ///
+    /// # Errors
+    /// The call's.
+    pub(super) async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let ended = |_| StorageError::new(Ended);
+        let _room = self
+            .room
+            .acquire()
+            .await
+            .map_err(|_closed| StorageError::new(Ended))?;
+        let (told, answer) = oneshot::channel();
+        let job: Job = Box::new(move |storage| {
+            // The caller may be gone.
+            told.send(call(storage)).ok();
+        });
+        self.jobs
+            .send(job)
+            .map_err(|_ended| StorageError::new(Ended))?;
+        answer.await.map_err(ended)?
+    }
+}

@@ -1,0 +1,186 @@
+//! Tables of the census in the push service's file: its keys and its subscriptions.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::news::{Filter, Subscription};
+use crate::storage::StorageError;
+
+use super::Sqlite;
+
+/// Subscriptions at most. Each is some 400 bytes.
+pub const SUBSCRIPTIONS_MAX: u32 = 100_000;
+
+/// Subscriptions that are read at once.
+const PAGE: u32 = 500;
+
+impl Sqlite {
+    /// A secret by its name, which is made and kept when it is asked for first.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn secret(&self, name: &str, new: &[u8]) -> Result<Vec<u8>, StorageError> {
+        self.write(|t| {
+            t.prepare_cached(
+                "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![name, new])?;
+            t.prepare_cached("SELECT value FROM secrets WHERE name = ?1")?
+                .query_row([name], |row| row.get(0))
+        })
+    }
+
+    /// Puts another value in a secret's place.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn replace_secret(&self, name: &str, value: &[u8]) -> Result<(), StorageError> {
+        self.write(|t| {
+            t.prepare_cached("INSERT OR REPLACE INTO secrets (name, value) VALUES (?1, ?2)")?
+                .execute(params![name, value])?;
+            Ok(())
+        })
+    }
+
+    /// Adds a subscription, or replaces the one with its endpoint and filter; false if there are
+    /// too many.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn subscribe(&self, subscription: &Subscription) -> Result<bool, StorageError> {
+        let filter = serde_json::to_string(&subscription.filter).map_err(StorageError::new)?;
+        self.write(|t| {
+            let added = t
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO subscriptions (endpoint, filter, public_key, secret) \
+                     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM subscriptions) < ?5",
+                )?
+                .execute(params![
+                    subscription.endpoint,
+                    filter,
+                    subscription.public_key,
+                    subscription.secret,
+                    SUBSCRIPTIONS_MAX,
+                ])?;
+            Ok(added > 0)
+        })
+    }
+
+    /// Removes the subscriptions of an endpoint: that with this filter, or all.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn unsubscribe(
+        &self,
+        endpoint: &str,
+        filter: Option<&Filter>,
+    ) -> Result<bool, StorageError> {
+        let filter = filter.map(serde_json::to_string).transpose();
+        let filter = filter.map_err(StorageError::new)?;
+        self.write(|t| {
+            let removed = t
+                .prepare_cached(
+                    "DELETE FROM subscriptions WHERE endpoint = ?1 AND (?2 IS NULL OR filter = ?2)",
+                )?
+                .execute(params![endpoint, filter])?;
+            Ok(removed > 0)
+        })
+    }
+
+    /// Some subscriptions that come after an id, with their ids, in order.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn subscriptions_after(
+        &self,
+        after: i64,
+    ) -> Result<Vec<(i64, Subscription)>, StorageError> {
+        self.read(|c| {
+            let mut statement = c.prepare_cached(
+                "SELECT id, endpoint, filter, public_key, secret FROM subscriptions WHERE id > ?1 ORDER BY id LIMIT ?2",
+            )?;
+            let rows = statement.query_map(params![after, PAGE], |row| {
+                let filter: String = row.get(2)?;
+                let subscription = Subscription {
+                    endpoint: row.get(1)?,
+                    // It was written by us; what is not readable asks for nothing.
+                    filter: serde_json::from_str(&filter)
+                        .unwrap_or_else(|_| Filter::Host(String::new())),
+                    public_key: row.get(3)?,
+                    secret: row.get(4)?,
+                };
+                Ok((row.get(0)?, subscription))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// The section of the last notification.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn last_told(&self) -> Result<Option<String>, StorageError> {
+        self.read(|c| {
+            c.prepare_cached("SELECT value FROM secrets WHERE name = 'last_told'")?
+                .query_row([], |row| row.get::<_, Vec<u8>>(0))
+                .optional()
+        })
+        .map(|value| value.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Limits;
+    use super::*;
+
+    fn subscription(endpoint: &str, filter: Filter) -> Subscription {
+        Subscription {
+            endpoint: endpoint.to_owned(),
+            public_key: vec![4; 65],
+            secret: vec![1; 16],
+            filter,
+        }
+    }
+
+    #[test]
+    fn a_secret_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("push.db");
+        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        assert_eq!(storage.secret("key", b"first").unwrap(), b"first");
+        drop(storage);
+        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        assert_eq!(storage.secret("key", b"second").unwrap(), b"first");
+        storage.replace_secret("key", b"third").unwrap();
+        assert_eq!(storage.secret("key", b"fourth").unwrap(), b"third");
+        assert_eq!(storage.last_told().unwrap(), None);
+        storage.replace_secret("last_told", b"aa").unwrap();
+        assert_eq!(storage.last_told().unwrap().as_deref(), Some("aa"));
+    }
+
+    #[test]
+    fn subscriptions_are_kept_until_they_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("push.db");
+        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        let host = Filter::Host("a.example".to_owned());
+        let all = [
+            subscription("https://push/1", Filter::All),
+            subscription("https://push/1", host.clone()),
+            subscription("https://push/2", Filter::Software("mastodon".to_owned())),
+        ];
+        for one in all.iter().chain(&all) {
+            assert!(storage.subscribe(one).unwrap());
+        }
+        let kept = |storage: &Sqlite| -> Vec<Subscription> {
+            let page = storage.subscriptions_after(0).unwrap();
+            page.into_iter().map(|(_, one)| one).collect()
+        };
+        assert_eq!(kept(&storage), all, "twice is once");
+        assert!(storage.unsubscribe("https://push/1", Some(&host)).unwrap());
+        assert!(!storage.unsubscribe("https://push/1", Some(&host)).unwrap());
+        assert_eq!(kept(&storage), [all[0].clone(), all[2].clone()]);
+        assert!(storage.unsubscribe("https://push/1", None).unwrap());
+        assert_eq!(kept(&storage), [all[2].clone()]);
+    }
+}

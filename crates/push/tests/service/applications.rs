@@ -1,0 +1,171 @@
+use super::*;
+
+#[tokio::test]
+async fn an_endpoint_of_a_channel_that_is_gone_is_gone() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    client
+        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
+        .await;
+    assert_eq!(client.heard().await["status"], 200);
+    let refused = push.send(&endpoint, 60).await;
+    assert_eq!(refused.status, StatusCode::GONE);
+    assert_eq!(refused.json()["errno"], 106);
+    assert_eq!(refused.header("cache-control"), "max-age=86400");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_none_is_not_found() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let token = endpoint.rsplit('/').next().unwrap();
+    for path in [
+        "/wpush/v1/rubbish".to_owned(),
+        format!("/wpush/v2/{token}"),
+        format!("/wpush/v3/{token}"),
+        format!("/wpush/v1/{token}A"),
+    ] {
+        let refused = push.ask("POST", &path, &[("ttl", "1")], b"").await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(refused.body, "");
+    }
+    // The form without a version is the first one.
+    let old = push
+        .ask("POST", &format!("/wpush/{token}"), &[("ttl", "1")], b"")
+        .await;
+    assert_eq!(old.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_body_comes_as_it_was_sent_with_what_its_encryption_needs() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    let headers = [
+        ("ttl", "60"),
+        ("content-encoding", "aesgcm"),
+        ("encryption", r#"salt="AAAA==""#),
+        ("crypto-key", r#"dh="BBBB""#),
+    ];
+    let sent = push
+        .ask("POST", path(&endpoint), &headers, &[0xfb; 5630])
+        .await;
+    assert_eq!(sent.status, StatusCode::CREATED);
+    assert_eq!(sent.header("ttl"), "60");
+    let message = client.heard().await;
+    let expected =
+        json!({"encoding": "aesgcm", "encryption": "salt=AAAA", "crypto_key": "dh=BBBB"});
+    assert_eq!(message["headers"], expected);
+    assert!(message["data"].as_str().unwrap().starts_with("-_v7"));
+    let large = push
+        .ask("POST", path(&endpoint), &headers, &[0; 5631])
+        .await;
+    assert_eq!(
+        (large.status.as_u16(), &large.json()["errno"]),
+        (413, &json!(104))
+    );
+    let huge = push
+        .ask("POST", path(&endpoint), &headers, &[0; 60_000])
+        .await;
+    assert_eq!(huge.status.as_u16(), 413);
+}
+
+#[tokio::test]
+async fn an_endpoint_for_one_key_takes_no_unsigned_message() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, Some("BAAA")).await;
+    assert!(path(&endpoint).starts_with("/wpush/v2/"));
+    let refused = push.send(&endpoint, 60).await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(refused.json()["errno"], 109);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_can_be_withdrawn() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    let uaid = client.leave().await;
+    until_empty(&push).await;
+    let sent = push.send(&endpoint, 60).await;
+    let location = sent.header("location");
+    let withdrawn = push.ask("DELETE", path(location), &[], b"").await;
+    assert_eq!(withdrawn.status, StatusCode::NO_CONTENT);
+    let again = push.ask("DELETE", path(location), &[], b"").await;
+    assert_eq!(again.status, StatusCode::NO_CONTENT);
+    let mut client = push.client().await;
+    client.hello(&uaid).await;
+    client.hears_nothing().await;
+    let rubbish = push.ask("DELETE", "/m/rubbish", &[], b"").await;
+    assert_eq!(rubbish.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn old_endpoints_live_on_under_new_keys() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    let uaid = client.leave().await;
+    until_empty(&push).await;
+    let rotated = push.another(Settings {
+        keys: Keys::parse(&format!("[{},{}]", keys(2), keys(1))).unwrap(),
+        ..settings(Rules::AUTOPUSH)
+    });
+    let sent = ask(
+        public(Arc::clone(&rotated)),
+        "POST",
+        path(&endpoint),
+        &[("ttl", "60")],
+        b"",
+    )
+    .await;
+    assert_eq!(sent.status, StatusCode::CREATED);
+    let mut client = Client::connect(public(rotated)).await;
+    client.hello(&uaid).await;
+    client.heard().await;
+    assert_ne!(client.register(None).await, endpoint);
+    let forgotten = push.another(Settings {
+        keys: Keys::parse(&keys(2)).unwrap(),
+        ..settings(Rules::AUTOPUSH)
+    });
+    let refused = ask(
+        public(forgotten),
+        "POST",
+        path(&endpoint),
+        &[("ttl", "60")],
+        b"",
+    )
+    .await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_may_send() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let asked = push.ask("OPTIONS", path(&endpoint), &[], b"").await;
+    assert_eq!(asked.status, StatusCode::OK);
+    assert_eq!(asked.header("access-control-allow-origin"), "*");
+    let wrong = push.ask("GET", path(&endpoint), &[], b"").await;
+    assert_eq!(wrong.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(wrong.header("allow"), "POST");
+    let sent = push.send(&endpoint, 1).await;
+    assert_eq!(sent.header("access-control-allow-origin"), "*");
+}
+
+#[tokio::test]
+async fn a_service_says_how_it_is() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, _) = subscribed(&push, None).await;
+    let status = push.ask("GET", "/status", &[], b"").await.json();
+    assert_eq!(status["status"], "OK");
+    for path in ["/health", "/__heartbeat__"] {
+        let health = push.ask("GET", path, &[], b"").await.json();
+        assert_eq!(
+            (&health["status"], &health["connections"]),
+            (&json!("OK"), &json!(1))
+        );
+    }
+    let error = push.ask("GET", "/__error__", &[], b"").await;
+    assert_eq!(
+        (error.status.as_u16(), &error.json()["errno"]),
+        (418, &json!(999))
+    );
+}

@@ -1,0 +1,199 @@
+use push::session::{Acks, Direct};
+
+use super::*;
+
+#[tokio::test]
+async fn a_message_goes_straight_to_a_client_and_is_not_stored() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    let sent = push.send(&endpoint, 60).await;
+    assert_eq!(sent.status, StatusCode::CREATED);
+    let message = client.heard().await;
+    assert_eq!(message["messageType"], "notification");
+    assert_eq!(message["channelID"], CHANNEL);
+    assert!(
+        sent.header("location")
+            .ends_with(message["version"].as_str().unwrap())
+    );
+    client.acknowledge(&message).await;
+    let uaid = client.leave().await;
+    until_empty(&push).await;
+    let mut again = push.client().await;
+    assert_eq!(again.hello(&uaid).await["uaid"], uaid.as_str());
+    again.hears_nothing().await;
+}
+
+#[tokio::test]
+async fn what_was_not_acknowledged_comes_again_from_the_storage() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    push.send(&endpoint, 60).await;
+    let first = client.heard().await;
+    let uaid = client.leave().await;
+    until_empty(&push).await;
+    push.send(&endpoint, 60).await;
+    let mut again = push.client().await;
+    again.hello(&uaid).await;
+    let mut versions = vec![again.heard().await["version"].clone()];
+    versions.push(again.heard().await["version"].clone());
+    assert!(versions.contains(&first["version"]), "{versions:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_connects_again_ends_its_former_connection() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut former, endpoint) = subscribed(&push, None).await;
+    push.send(&endpoint, 60).await;
+    let message = former.heard().await;
+    let uaid = former.uaid.clone();
+    let mut current = push.client().await;
+    current.hello(&uaid).await;
+    assert_eq!(former.closed().await, (1011, "SM".to_owned()));
+    // What the former one had and did not acknowledge reaches the current one.
+    assert_eq!(current.heard().await["version"], message["version"]);
+    push.send(&endpoint, 60).await;
+    current.heard().await;
+    drop(former);
+}
+
+#[tokio::test]
+async fn frames_that_clients_do_not_send_end_the_connection() {
+    let push = Push::new(Rules::AUTOPUSH);
+    for frame in [Message::binary(vec![1]), Message::Ping(vec![1].into())] {
+        let mut client = push.client().await;
+        client.socket.send(frame).await.unwrap();
+        let expected = (1003, "UnsupportedMessage".to_owned());
+        assert_eq!(client.closed().await, expected);
+    }
+    let mut client = push.client().await;
+    client.socket.send(Message::text("rubbish")).await.unwrap();
+    assert_eq!(client.closed().await, (1011, "Json".to_owned()));
+    let mut client = push.client().await;
+    client.say(json!({})).await;
+    assert_eq!(client.closed().await, (1011, "SM".to_owned()));
+}
+
+#[tokio::test]
+async fn a_ping_frame_after_hello_is_answered() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let mut client = push.client().await;
+    client.hello("").await;
+    let ping = Message::Ping(vec![7].into());
+    client.socket.send(ping).await.unwrap();
+    let pong = timeout(PATIENCE, client.socket.next()).await.unwrap();
+    assert_eq!(pong.unwrap().unwrap(), Message::Pong(vec![7].into()));
+    client.say(json!({})).await;
+    assert_eq!(client.heard().await, json!({}));
+    client.say(json!({})).await;
+    assert_eq!(client.closed().await, (1011, "SM".to_owned()), "too soon");
+}
+
+#[tokio::test]
+async fn who_says_nothing_or_answers_no_ping_is_hung_up_on() {
+    let push = Push::new(Rules {
+        hello_within: Duration::from_millis(50),
+        ping_every: Duration::from_millis(50),
+        pong_within: Duration::from_millis(50),
+        ..Rules::AUTOPUSH
+    });
+    let mut silent = push.client().await;
+    let expected = (1011, "HandshakeTimeout".to_owned());
+    assert_eq!(silent.closed().await, expected);
+    // A stream that reads nothing answers no ping.
+    let mut deaf = push.client().await;
+    deaf.hello("").await;
+    until_empty(&push).await;
+}
+
+#[tokio::test]
+async fn broadcasts_reach_those_who_asked() {
+    let push = Push::new(Rules {
+        ping_every: Duration::from_millis(20),
+        ..Rules::AUTOPUSH
+    });
+    let versions = |version: &str| [("census".to_owned(), version.to_owned())].into();
+    push.service.broadcast(versions("1"));
+    let mut client = push.client().await;
+    client
+        .say(json!({"messageType": "hello", "broadcasts": {"census": "0"}}))
+        .await;
+    assert_eq!(client.heard().await["broadcasts"], json!({"census": "1"}));
+    push.service.broadcast(versions("2"));
+    let expected = json!({"messageType": "broadcast", "broadcasts": {"census": "2"}});
+    assert_eq!(client.heard().await, expected);
+    client
+        .say(json!({"messageType": "broadcast_subscribe", "broadcasts": {"x": "1"}}))
+        .await;
+    let expected =
+        json!({"messageType": "broadcast", "broadcasts": {"errors": {"x": "Broadcast not found"}}});
+    assert_eq!(client.heard().await, expected);
+}
+
+#[tokio::test]
+async fn messages_that_are_stored_first_survive_the_process() {
+    let push = Push::new(Rules {
+        direct: Direct::OnlyUnstorable,
+        acks: Acks::Each,
+        ..Rules::AUTOPUSH
+    });
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    push.send(&endpoint, 60).await;
+    let message = client.heard().await;
+    // Another process over the same file, while this one never gets to store anything.
+    let other = push.another(settings(Rules::AUTOPUSH));
+    let mut again = Client::connect(public(other)).await;
+    let uaid = client.uaid.clone();
+    again.hello(&uaid).await;
+    assert_eq!(again.heard().await["version"], message["version"]);
+}
+
+#[tokio::test]
+async fn a_message_for_a_client_at_another_node_finds_it_there() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = push.another(Settings {
+        node: format!("http://{}", listener.local_addr().unwrap()),
+        ..settings(Rules::AUTOPUSH)
+    });
+    let router = internal(Arc::clone(&other));
+    let node = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(stream, router.clone()));
+        }
+    });
+    let mut client = Client::connect(public(other)).await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    push.send(&endpoint, 0).await;
+    client.heard().await;
+    // The node goes away: the message is stored, and the user's record no longer names it.
+    node.abort();
+    assert!(node.await.is_err());
+    let sent = push.send(&endpoint, 60).await;
+    assert_eq!(sent.status, StatusCode::CREATED);
+    let mut here = push.client().await;
+    let uaid = client.uaid.clone();
+    here.hello(&uaid).await;
+    here.heard().await;
+}
+
+#[tokio::test]
+async fn what_nodes_ask_is_not_for_the_public() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, _) = subscribed(&push, None).await;
+    let path = format!("/notif/{}", client.uaid);
+    let outside = push.ask("PUT", &path, &[], b"").await;
+    assert_eq!(outside.status, StatusCode::NOT_FOUND);
+    let inside = ask(internal(Arc::clone(&push.service)), "PUT", &path, &[], b"").await;
+    assert_eq!(inside.status, StatusCode::OK);
+    let nobody = format!("/notif/{CHANNEL}");
+    let inside = ask(
+        internal(Arc::clone(&push.service)),
+        "PUT",
+        &nobody,
+        &[],
+        b"",
+    )
+    .await;
+    assert_eq!(inside.status, StatusCode::NOT_FOUND);
+}

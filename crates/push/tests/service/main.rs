@@ -1,0 +1,276 @@
+//! The whole service over connections in memory: clients, applications and other nodes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "all of it is test code: a panic is how it says what it found"
+)]
+
+mod applications;
+mod clients;
+mod news;
+mod registration;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use futures_util::{SinkExt as _, StreamExt as _};
+use http_body_util::BodyExt as _;
+use hyper_util::rt::TokioIo;
+use push::endpoint::fernet::Keys;
+use push::news::seal::Sender;
+use push::serve::{Census, Now, Service, Settings, converse, internal, public};
+use push::session::Rules;
+use push::storage::sqlite::{Limits, Sqlite};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::DuplexStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+const ORIGIN: &str = "https://push.example";
+const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
+
+/// Longest wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Shortest wait for what must not come.
+const SILENCE: Duration = Duration::from_millis(300);
+
+fn keys(byte: u8) -> String {
+    Keys::text_of(&[byte; 32])
+}
+
+fn settings(rules: Rules) -> Settings {
+    Settings {
+        origin: ORIGIN.to_owned(),
+        node: "http://127.0.0.1:1".to_owned(),
+        keys: Keys::parse(&keys(1)).unwrap(),
+        registration_keys: vec!["first".to_owned(), "second".to_owned()],
+        rules,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the test's clock")]
+fn now() -> Now {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+/// A service.
+struct Push {
+    folder: TempDir,
+    service: Arc<Service>,
+}
+
+/// What a request was answered.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+}
+
+impl Push {
+    fn new(rules: Rules) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), settings(rules))
+    }
+
+    fn open(folder: TempDir, settings: Settings) -> Self {
+        let path = folder.path().join("push.db");
+        let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
+        let key = storage
+            .secret("sender", &Sender::new_key().unwrap())
+            .unwrap();
+        let census = Census {
+            storage: Arc::clone(&storage),
+            sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
+            changes: folder.path().join("changes"),
+        };
+        let service = Service::new(settings, storage, Some(census), now()).unwrap();
+        let service = Arc::new(service);
+        Self { folder, service }
+    }
+
+    /// Another process over the same file.
+    fn another(&self, settings: Settings) -> Arc<Service> {
+        let path = self.folder.path().join("push.db");
+        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        Arc::new(Service::new(settings, Arc::new(storage), None, now()).unwrap())
+    }
+
+    fn public(&self) -> Router {
+        public(Arc::clone(&self.service))
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(self.public()).await
+    }
+
+    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        ask(self.public(), method, path, headers, body).await
+    }
+
+    /// Sends a message without a body to an endpoint.
+    async fn send(&self, endpoint: &str, ttl_s: u32) -> Answer {
+        let ttl_s = ttl_s.to_string();
+        self.ask("POST", path(endpoint), &[("ttl", &ttl_s)], b"")
+            .await
+    }
+}
+
+fn open_connection(router: Router) -> DuplexStream {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(converse(theirs, router));
+    ours
+}
+
+async fn ask(
+    router: Router,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let stream = TokioIo::new(open_connection(router));
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "push.example");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body.to_vec())).unwrap();
+    let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body: String::from_utf8(body.to_vec()).unwrap(),
+    }
+}
+
+/// The path of an endpoint or a message.
+fn path(url: &str) -> &str {
+    url.strip_prefix(ORIGIN).unwrap()
+}
+
+/// A client.
+struct Client {
+    socket: WebSocketStream<DuplexStream>,
+    uaid: String,
+}
+
+impl Client {
+    async fn connect(router: Router) -> Self {
+        let stream = open_connection(router);
+        let (socket, _) = client_async("ws://push.example/", stream).await.unwrap();
+        Self {
+            socket,
+            uaid: String::new(),
+        }
+    }
+
+    async fn say(&mut self, message: Value) {
+        let text = Message::text(message.to_string());
+        self.socket.send(text).await.unwrap();
+    }
+
+    /// The next message; the close frame's code and reason, if that is what comes.
+    async fn next(&mut self) -> Result<Value, (u16, String)> {
+        loop {
+            let frame = timeout(PATIENCE, self.socket.next()).await.unwrap();
+            match frame.unwrap().unwrap() {
+                Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
+                Message::Close(Some(frame)) => {
+                    return Err((frame.code.into(), frame.reason.to_string()));
+                }
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn heard(&mut self) -> Value {
+        self.next().await.unwrap()
+    }
+
+    async fn closed(&mut self) -> (u16, String) {
+        self.next().await.unwrap_err()
+    }
+
+    async fn hears_nothing(&mut self) {
+        let heard = timeout(SILENCE, self.next()).await;
+        assert!(heard.is_err(), "{heard:?}");
+    }
+
+    async fn hello(&mut self, uaid: &str) -> Value {
+        let uaid = if uaid.is_empty() {
+            json!(null)
+        } else {
+            json!(uaid)
+        };
+        self.say(json!({"messageType": "hello", "uaid": uaid}))
+            .await;
+        let answer = self.heard().await;
+        answer["uaid"].as_str().unwrap().clone_into(&mut self.uaid);
+        answer
+    }
+
+    /// Registers a channel. Returns its endpoint.
+    async fn register(&mut self, key: Option<&str>) -> String {
+        let register = json!({"messageType": "register", "channelID": CHANNEL, "key": key});
+        self.say(register).await;
+        let answer = self.heard().await;
+        assert_eq!(answer["status"], 200, "{answer}");
+        answer["pushEndpoint"].as_str().unwrap().to_owned()
+    }
+
+    async fn acknowledge(&mut self, message: &Value) {
+        let update = json!({"channelID": message["channelID"], "version": message["version"]});
+        self.say(json!({"messageType": "ack", "updates": [update]}))
+            .await;
+    }
+
+    async fn leave(mut self) -> String {
+        self.socket.close(None).await.unwrap();
+        while let Some(Ok(_)) = self.socket.next().await {}
+        self.uaid
+    }
+}
+
+/// A client that is connected and registered, and its endpoint.
+async fn subscribed(push: &Push, key: Option<&str>) -> (Client, String) {
+    let mut client = push.client().await;
+    client.hello("").await;
+    let endpoint = client.register(key).await;
+    (client, endpoint)
+}
+
+/// Waits until nobody is connected.
+async fn until_empty(push: &Push) {
+    let empty = async {
+        while push.service.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, empty).await.unwrap();
+}

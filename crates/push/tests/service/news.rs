@@ -1,0 +1,165 @@
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use push::serve::tell;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use web_push_native::p256::SecretKey;
+use web_push_native::{Auth, decrypt};
+
+use super::*;
+
+const SECRET: [u8; 16] = [3; 16];
+
+fn user_key() -> SecretKey {
+    SecretKey::from_slice(&[7; 32]).unwrap()
+}
+
+fn asked(endpoint: &str, filter: &Value) -> Value {
+    let key = user_key().public_key().to_sec1_bytes();
+    json!({
+        "endpoint": endpoint,
+        "keys": {"p256dh": BASE64URL_NOPAD.encode(&key), "auth": BASE64URL_NOPAD.encode(&SECRET)},
+        "filter": filter,
+    })
+}
+
+async fn subscribe(push: &Push, asked: &Value) -> Answer {
+    let body = asked.to_string();
+    push.ask("POST", "/subscribe", &[], body.as_bytes()).await
+}
+
+/// What a notification says.
+fn words(message: &Value) -> Value {
+    let sealed = BASE64URL_NOPAD
+        .decode(message["data"].as_str().unwrap().as_bytes())
+        .unwrap();
+    let read = decrypt(sealed, &user_key(), &Auth::from(SECRET)).unwrap();
+    serde_json::from_slice(&read).unwrap()
+}
+
+fn publish(push: &Push, sha256: &str, changes: &[Value]) {
+    let folder = push.folder.path().join("changes");
+    std::fs::create_dir_all(&folder).unwrap();
+    let head = json!({"change": "dump", "hosts": 10, "section_sha256": sha256});
+    let mut text = format!("{head}\n");
+    for change in changes {
+        text.push_str(&format!("{change}\n"));
+    }
+    std::fs::write(folder.join("2026-11-26.ndjson"), text).unwrap();
+}
+
+/// The service that tells of lists, until this is dropped.
+fn telling(push: &Push) -> tokio_util::sync::DropGuard {
+    let shutdown = CancellationToken::new();
+    let every = Duration::from_millis(20);
+    tokio::spawn(tell(Arc::clone(&push.service), every, shutdown.clone()));
+    shutdown.drop_guard()
+}
+
+/// A client that knows when a list was told: it follows the broadcast.
+async fn until_told(push: &Push, version: &str) {
+    let mut client = push.client().await;
+    loop {
+        client
+            .say(json!({"messageType": "hello", "broadcasts": {"census/instances": ""}}))
+            .await;
+        let told = client.heard().await["broadcasts"]["census/instances"] == version;
+        client.leave().await;
+        if told {
+            return;
+        }
+        client = push.client().await;
+    }
+}
+
+#[tokio::test]
+async fn who_asked_is_told_of_the_next_list_and_of_no_former_one() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
+    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    let filter = json!({"host": "a.example"});
+    let added = subscribe(&push, &asked(&endpoint, &filter)).await;
+    assert_eq!(added.status, StatusCode::CREATED);
+    publish(
+        &push,
+        "aa",
+        &[json!({"change": "died", "host": "a.example"})],
+    );
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    let left = HEXLOWER.encode(&Sha256::digest("a.example"));
+    publish(
+        &push,
+        "bb",
+        &[
+            json!({"change": "appeared", "host": "b.example", "software": "mastodon"}),
+            json!({"change": "left", "host_sha256": left}),
+        ],
+    );
+    let message = client.heard().await;
+    let said = words(&message);
+    assert_eq!(said["title"], "a.example");
+    assert_eq!(said["body"], "It is no longer in the list.");
+    // Nothing of this for anybody with the next list.
+    publish(
+        &push,
+        "cc",
+        &[json!({"change": "died", "host": "b.example"})],
+    );
+    until_told(&push, "cc").await;
+    client.hears_nothing().await;
+}
+
+#[tokio::test]
+async fn who_has_ended_a_subscription_is_told_nothing() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
+    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    subscribe(&push, &asked(&endpoint, &json!("all"))).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    let ended = json!({"endpoint": endpoint, "filter": "all"}).to_string();
+    for _ in 0..2 {
+        let answer = push
+            .ask("DELETE", "/subscribe", &[], ended.as_bytes())
+            .await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    }
+    publish(
+        &push,
+        "bb",
+        &[json!({"change": "died", "host": "a.example"})],
+    );
+    until_told(&push, "bb").await;
+    client.hears_nothing().await;
+}
+
+#[tokio::test]
+async fn what_can_be_no_subscription_is_refused() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let good = asked(&endpoint, &json!("all"));
+    let changed = |pointer: &str, value: Value| {
+        let mut asked = good.clone();
+        *asked.pointer_mut(pointer).unwrap() = value;
+        asked
+    };
+    for wrong in [
+        json!("rubbish"),
+        changed("/endpoint", json!("https://elsewhere.example/wpush/v1/x")),
+        changed(
+            "/endpoint",
+            json!(format!("{ORIGIN}/wpush/v1/{}", "x".repeat(2000))),
+        ),
+        changed("/keys/p256dh", json!(BASE64URL_NOPAD.encode(&[4; 65]))),
+        changed("/keys/p256dh", json!("AAAA")),
+        changed("/keys/auth", json!("AAAA")),
+        changed("/filter", json!("everything")),
+        changed("/filter", json!({"host": ""})),
+        changed("/filter", json!({"software": "x".repeat(300)})),
+    ] {
+        let refused = subscribe(&push, &wrong).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
+        assert!(refused.json()["error"].is_string());
+    }
+}

@@ -1,0 +1,83 @@
+use super::*;
+
+async fn register(push: &Push, body: &Value) -> Answer {
+    let body = body.to_string();
+    let path = "/v1/webpush/census/registration";
+    push.ask("POST", path, &[], body.as_bytes()).await
+}
+
+#[tokio::test]
+async fn a_program_registers_over_http_and_connects_later() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let registered = register(&push, &json!({"token": "x", "channelID": CHANNEL})).await;
+    assert_eq!(registered.status, StatusCode::OK);
+    let registered = registered.json();
+    assert_eq!(registered["channelID"], CHANNEL);
+    let endpoint = registered["endpoint"].as_str().unwrap();
+    assert_eq!(push.send(endpoint, 60).await.status, StatusCode::CREATED);
+    let mut client = push.client().await;
+    client.hello(registered["uaid"].as_str().unwrap()).await;
+    assert_eq!(client.heard().await["channelID"], CHANNEL);
+}
+
+#[tokio::test]
+async fn only_who_knows_the_secret_changes_a_registration() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let registered = register(&push, &json!({"token": "x"})).await.json();
+    let uaid = registered["uaid"].as_str().unwrap();
+    let base = format!("/v1/webpush/census/registration/{uaid}");
+    for (wrong, errno) in [("", json!(109)), ("Bearer 00ff", json!(109))] {
+        let headers = [("authorization", wrong)];
+        let refused = push.ask("GET", &base, &headers, b"").await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.json()["errno"]),
+            (401, &errno)
+        );
+    }
+    let secret = format!("Bearer {}", registered["secret"].as_str().unwrap());
+    let headers = [("authorization", secret.as_str())];
+    let subscribed = push
+        .ask("POST", &format!("{base}/subscription"), &headers, b"")
+        .await;
+    let channel = subscribed.json()["channelID"].clone();
+    let known = push.ask("GET", &base, &headers, b"").await.json();
+    let channels = known["channelIDs"].as_array().unwrap();
+    assert_eq!(channels.len(), 2);
+    assert!(channels.contains(&channel) && channels.contains(&registered["channelID"]));
+    let one = format!("{base}/subscription/{}", channel.as_str().unwrap());
+    let gone = push.ask("DELETE", &one, &headers, b"").await;
+    assert_eq!(gone.status, StatusCode::OK);
+    let again = push.ask("DELETE", &one, &headers, b"").await;
+    assert_eq!(
+        (again.status.as_u16(), &again.json()["errno"]),
+        (410, &json!(106))
+    );
+    assert_eq!(
+        push.ask("DELETE", &base, &headers, b"").await.status,
+        StatusCode::OK
+    );
+    let after = push.ask("GET", &base, &headers, b"").await;
+    assert_eq!(
+        (after.status.as_u16(), &after.json()["errno"]),
+        (410, &json!(103))
+    );
+}
+
+#[tokio::test]
+async fn other_routers_and_bodies_are_refused() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let fcm = push
+        .ask("POST", "/v1/fcm/census/registration", &[], b"{}")
+        .await;
+    assert_eq!(
+        (fcm.status.as_u16(), &fcm.json()["errno"]),
+        (400, &json!(108))
+    );
+    let rubbish = push
+        .ask("POST", "/v1/webpush/census/registration", &[], b"rubbish")
+        .await;
+    assert_eq!(
+        (rubbish.status.as_u16(), &rubbish.json()["errno"]),
+        (400, &json!(null))
+    );
+}
