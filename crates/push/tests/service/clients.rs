@@ -90,16 +90,19 @@ async fn a_ping_frame_after_hello_is_answered() {
 
 #[tokio::test]
 async fn who_says_nothing_or_answers_no_ping_is_hung_up_on() {
-    let push = Push::new(Rules {
+    let impatient = Push::new(Rules {
         hello_within: Duration::from_millis(50),
+        ..Rules::AUTOPUSH
+    });
+    let mut silent = impatient.client().await;
+    let expected = (1011, "HandshakeTimeout".to_owned());
+    assert_eq!(silent.closed().await, expected);
+    let push = Push::new(Rules {
         ping_every: Duration::from_millis(50),
         pong_within: Duration::from_millis(50),
         ..Rules::AUTOPUSH
     });
-    let mut silent = push.client().await;
-    let expected = (1011, "HandshakeTimeout".to_owned());
-    assert_eq!(silent.closed().await, expected);
-    // A stream that reads nothing answers no ping.
+    // A client that reads nothing answers no ping.
     let mut deaf = push.client().await;
     deaf.hello("").await;
     until_empty(&push).await;

@@ -47,7 +47,7 @@ fn publish(push: &Push, sha256: &str, changes: &[Value]) {
     std::fs::write(folder.join("2026-11-26.ndjson"), text).unwrap();
 }
 
-/// The service that tells of lists, until this is dropped.
+/// Starts notifications. Dropping the guard ends them.
 fn telling(push: &Push) -> tokio_util::sync::DropGuard {
     let shutdown = CancellationToken::new();
     let every = Duration::from_millis(20);

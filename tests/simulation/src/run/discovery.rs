@@ -31,7 +31,7 @@ const ROUND: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// After so many rounds whoever is still unknown stays so.
+/// Rounds after which a run ends without an answer.
 const ROUNDS_MAX: u32 = 40;
 
 /// The share of the reachable servers that should become known.

@@ -85,7 +85,7 @@ pub(in crate::serve) struct Request<'a> {
     pub(in crate::serve) token: &'a str,
     /// `Authorization`.
     pub(in crate::serve) authorization: Option<&'a str>,
-    /// What the message says of itself.
+    /// Header fields of the message.
     pub(in crate::serve) headers: message::Headers<'a>,
 }
 
