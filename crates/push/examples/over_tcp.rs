@@ -1,8 +1,8 @@
 //! The push service over TCP, for tests of its compatibility: deployments have a web server in
 //! front and Unix sockets.
 //!
-//! `over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]`: origin of the endpoints, keys of the
-//! endpoints, `HOST:PORT` for clients and applications, `HOST:PORT` for other nodes. Options:
+//! `over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]`: origin and keys of the endpoints,
+//! `HOST:PORT` for clients and applications, `HOST:PORT` for other nodes. Options:
 //! `ping=SECONDS`, `pong=SECONDS`, `limit=MESSAGES`, `auth=KEY`, `acks=each`, `direct=drained`,
 //! `direct=unstorable`, `broadcasts=URL`.
 

@@ -31,8 +31,8 @@ const FINDABLE: f64 = 0.3;
 /// A server's share of posts of its own people in its public timeline.
 const LOCAL_POSTS: f64 = 0.4;
 
-/// Posts of the timeline that a walk reads, and of those the ones whose thread and favourites it
-/// asks for: as many as its 40 requests allow beside those for accounts.
+/// Posts of the timeline that a walk reads, and posts whose thread and favourites it requests. With
+/// the accounts they add up to its 40 requests.
 const POSTS: usize = 40;
 const THREADS: usize = 14;
 
@@ -53,7 +53,7 @@ pub(crate) struct Talk {
 /// One server. Others are numbers.
 #[derive(Debug, Default)]
 struct Server {
-    /// Its size, beside that of the others.
+    /// Its size, relative to the others.
     weight: f64,
     follows: Vec<u32>,
     followers: Vec<u32>,
@@ -141,7 +141,7 @@ impl Talk {
     }
 
     /// Servers that can be found from these if every server shows its peers list, or has its
-    /// conversations read often enough: whoever is in a peers list is in some conversation too.
+    /// conversations read often enough: every server in a peers list is in some conversation too.
     pub(crate) fn reachable(&self, from: impl IntoIterator<Item = u32>) -> BTreeSet<u32> {
         let mut reached: BTreeSet<u32> = from.into_iter().collect();
         let mut ahead: Vec<u32> = reached.iter().copied().collect();
