@@ -161,12 +161,15 @@ async fn the_daemon_walks_as_often_as_it_may_and_says_so_on_its_pages() -> anyho
     Ok(())
 }
 
-/// A walk that our death cuts short says nothing about its host: neither its state nor its turn is
-/// lost, and the names that the walk had found come with the next one.
+/// A walk that a kill cuts short changes neither its host's state nor its turn. A walk that had ended
+/// before stays remembered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
     const ENDLESS: &str = "endless.lab.test";
+    const LIMITED: &str = "feed-limited.lab.test";
     let mut world = world_of_talk(&[]).await?;
+    let (_, said) = discovered(&world, LIMITED)?;
+    assert!(said.contains("unresponsive: "), "{said}");
     let mut asking = world.begin_command(&["discover", ENDLESS])?;
     world
         .until("the walk is under way", PATIENCE, |world| {
@@ -184,5 +187,10 @@ async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
             Ok(discovered(world, ENDLESS)?.1.contains("truncated: "))
         })
         .await?;
+    // An ended walk is remembered: that server is left alone.
+    let before = asked_of(&world, LIMITED)?.len();
+    let (is_done, said) = discovered(&world, LIMITED)?;
+    assert!(!is_done && said.contains("within the last week"), "{said}");
+    assert_eq!(asked_of(&world, LIMITED)?.len(), before);
     nothing_is_left(&mut world).await
 }
