@@ -161,8 +161,8 @@ async fn the_daemon_walks_as_often_as_it_may_and_says_so_on_its_pages() -> anyho
     Ok(())
 }
 
-/// A walk that a kill cuts short changes neither its host's state nor its turn. A walk that had ended
-/// before stays remembered.
+/// A walk that a kill cuts short changes neither its host's state nor its turn. A walk that had
+/// ended before stays remembered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
     const ENDLESS: &str = "endless.lab.test";

@@ -98,16 +98,25 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<(), NewsError> 
         return Ok(());
     };
     let version = section.sha256.clone();
-    service.broadcast([(BROADCAST.to_owned(), version.clone())].into());
-    let last = census.storage.last_told()?;
+    let kept = Arc::clone(census);
+    let last = service
+        .storage
+        .call(move |_| kept.storage.last_told())
+        .await?;
     // New subscribers get no notification about earlier lists.
-    if last.as_ref().is_some_and(|last| *last != version) {
-        tell_all(service, census, &section).await?;
-    }
+    let notified = match last.as_ref().is_some_and(|last| *last != version) {
+        true => tell_all(service, census, &section).await,
+        false => Ok(()),
+    };
+    // Clients of the broadcast learn of the list also when notifications fail.
+    service.broadcast([(BROADCAST.to_owned(), version.clone())].into());
+    notified?;
     if last.as_ref() != Some(&version) {
-        census
+        let kept = Arc::clone(census);
+        let stored = service
             .storage
-            .replace_secret(LAST_TOLD, version.as_bytes())?;
+            .call(move |_| kept.storage.replace_secret(LAST_TOLD, version.as_bytes()));
+        stored.await?;
     }
     Ok(())
 }
@@ -156,7 +165,11 @@ async fn tell_all(
             match tell_one(service, census, &subscription, &text).await? {
                 Told::Taken => told = told.saturating_add(1),
                 Told::Ended => {
-                    census.storage.unsubscribe(&subscription.endpoint, None)?;
+                    let kept = Arc::clone(census);
+                    let removed = service
+                        .storage
+                        .call(move |_| kept.storage.unsubscribe(&subscription.endpoint, None));
+                    removed.await?;
                     ended = ended.saturating_add(1);
                 }
                 Told::Failed => {}
