@@ -15,6 +15,7 @@ use protocol::{Host, escaped};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 
+use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
 use crate::check::commit_verdict::commit_verdict;
 use crate::check::fault::Fault;
@@ -38,7 +39,8 @@ const NAME_BYTES_MAX: usize = 1012;
 pub(super) const REFUSED_SHOWN_MAX: usize = 20;
 
 pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
-    bring_in(config, names, json).await
+    let names = names.iter().map(|name| pasted(name).to_owned());
+    bring_in(config, names.collect(), json).await
 }
 
 pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {

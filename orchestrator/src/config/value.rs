@@ -201,13 +201,20 @@ pub(super) fn licence(text: &str) -> Result<String, String> {
 
 /// A header's value must stay one line of printable ASCII.
 pub(super) fn contact(text: &str) -> Result<String, String> {
-    let valid = text.len() <= 200
+    let is_line = text.len() <= 200
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'(' && byte != b')');
-    if valid {
+    let is_url = ["https://", "http://", "mailto:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    let is_mail = || {
+        text.split_once('@')
+            .is_some_and(|(who, host)| !who.is_empty() && host.contains('.'))
+    };
+    if text.is_empty() || (is_line && (is_url || is_mail())) {
         Ok(text.to_owned())
     } else {
-        Err("must be a URL or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
+        Err("must be a URL (`https://…`) or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
     }
 }

@@ -262,7 +262,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
     ] {
         world.begin(role).await?;
     }
-    let outage = |world: &World| Ok(world.status()?["daemon"]["outage"].is_array());
+    let outage = |world: &World| Ok(world.status()?["daemon"]["outage"].is_object());
     world
         .until("there is no engine, and the daemon says so", SOON, outage)
         .await?;

@@ -97,7 +97,7 @@ async fn a_gateway_killed_in_the_middle_wrongs_nobody() -> anyhow::Result<()> {
     world.kill(Role::Gateway)?;
     world
         .until("the daemon says that it is an outage", SOON, |world| {
-            Ok(world.status()?["daemon"]["outage"].is_array())
+            Ok(world.status()?["daemon"]["outage"].is_object())
         })
         .await?;
     world.begin(Role::Gateway).await?;
@@ -136,7 +136,7 @@ async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
     world.kill(Role::Launcher)?;
     world
         .until("the daemon says that it is an outage", SOON, |world| {
-            Ok(world.status()?["daemon"]["outage"].is_array())
+            Ok(world.status()?["daemon"]["outage"].is_object())
         })
         .await?;
     world.begin(Role::Launcher).await?;

@@ -248,10 +248,10 @@ impl NoSuccess {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Anywhere => "NOBODY LIVES",
-            Self::V4 => "NOBODY LIVES over IPv4",
-            Self::V6 => "NOBODY LIVES over IPv6",
-            Self::Elsewhere => "NOBODY BEARS WITNESS",
+            Self::Anywhere => "NO CHECK SUCCEEDS",
+            Self::V4 => "NO CHECK SUCCEEDS over IPv4",
+            Self::V6 => "NO CHECK SUCCEEDS over IPv6",
+            Self::Elsewhere => "NO FAILURE IS CONFIRMED",
         })
     }
 }
@@ -263,12 +263,12 @@ impl fmt::Display for NoSuccess {
             Scope::V4 => "checks in a row failed over IPv4",
             Scope::V6 => "checks in a row failed over IPv6",
             Scope::Elsewhere => {
-                "checks failed and were dropped, because those who live are no witnesses for them"
+                "checks failed and were dropped, because no responding host could confirm them"
             }
         };
         write!(
             f,
-            "{} {what}, none is counted against its host; most often: {}. {}",
+            "{} {what}, none counts against its host; most often: {}. {}",
             self.failures,
             self.kinds(),
             self.hint
@@ -331,7 +331,7 @@ mod tests {
         let told = blackout.look(at(20)).unwrap();
         assert_eq!(
             told.to_string(),
-            "10 checks in a row failed, none is counted against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
+            "10 checks in a row failed, none counts against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
              Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that its roots are?"
         );
         assert_eq!(blackout.look(at(21)), None, "only once");

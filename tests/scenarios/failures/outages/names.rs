@@ -123,7 +123,7 @@ async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> an
     };
     assert!(witnesses(&world)? >= 12, "they lived on meanwhile");
     let says = [
-        "NOBODY BEARS WITNESS",
+        "NO FAILURE IS CONFIRMED",
         "Does this machine's resolver lead all names to one address?",
     ];
     world

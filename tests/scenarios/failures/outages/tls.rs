@@ -48,14 +48,16 @@ async fn a_stranger_at_every_address_and_resets_change_no_state() -> anyhow::Res
         ],
     );
     while_all_greet(&world, Handshake::WrongName, stranger).await?;
-    let resets =
-        Trouble::nobody_lives("a firewall resets every handshake", &["NOBODY LIVES since"]);
+    let resets = Trouble::nobody_lives(
+        "a firewall resets every handshake",
+        &["NO CHECK SUCCEEDS since"],
+    );
     while_all_greet(&world, Handshake::Reset, resets).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_network_so_slow_that_all_time_out_changes_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let silent = Trouble::nobody_lives("every handshake times out", &["NOBODY LIVES since"]);
+    let silent = Trouble::nobody_lives("every handshake times out", &["NO CHECK SUCCEEDS since"]);
     while_all_greet(&world, Handshake::Silent, silent).await
 }
