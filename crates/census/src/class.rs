@@ -11,7 +11,7 @@ use crate::state::{Before, Record, State};
 pub enum Class {
     /// The host could lose its place on the list: Alive, or Dying or Moving and Alive before.
     Living,
-    /// The host was named by a peer or a user, and never tried.
+    /// The host was named and never tried.
     New,
     /// The host is checked daily, could not lose a place on the list, and was tried: its first
     /// checks failed or gave no verdict.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::state::{Record, State};
 use crate::time::{Calendar, Jitter, Timestamp};
 
-/// Hosts of a held group that come due together at the end of a span: enough that a check is always
-/// available, and few enough that ten thousand invented names are not postponed again each day.
+/// Hosts of a held group that come due together at the end of a span: enough that there is always a
+/// host to check, and few enough that ten thousand invented names are not postponed again each day.
 const WAKING_TOGETHER: u64 = 8;
 
 /// Most spans by which a host of a held group is postponed: with 27 hours each this stays below

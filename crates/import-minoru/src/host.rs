@@ -62,8 +62,8 @@ pub struct MinoruHost {
 /// The record of a host that is new to the census. `target` is `known.target` if that name is
 /// admitted to the census.
 ///
-/// - It is due at random within a day if it is checked daily, otherwise within a week, so that the
-///   hosts of a whole file do not come due at once.
+/// - It is due at a random time within a day if it is checked daily, otherwise within a week. So
+///   the hosts of a whole file do not come due at once.
 /// - Alive, Dying and Moving need the times that the rules use; Moving and Moved need a target that
 ///   is another host. Without them the host is discovered.
 /// - A host that is alive, or was before it was dying or moving, is hidden. Its `last_alive` is the

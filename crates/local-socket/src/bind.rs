@@ -92,7 +92,7 @@ impl Listener {
     }
 
     fn remake_if_missing(&mut self) {
-        // Without its directory it can't be created, and nobody would notice an error here.
+        // It can't be recreated without its directory. No caller waits for an error here.
         if matches!(self.path.try_exists(), Ok(false))
             && let Ok(inner) = listen(&self.path, self.mode)
         {

@@ -21,8 +21,8 @@ pub struct HttpLimits {
     pub head_bytes_max: usize,
     /// Most headers.
     pub headers_max: usize,
-    /// Time from the connection to the end of the head. A web server in front has the whole request
-    /// before it connects.
+    /// Time from the connection to the end of the head. A web server in front has received the
+    /// whole request by then.
     pub head_time_max: Duration,
     /// Time from the connection to the end of the answer.
     pub connection_time_max: Duration,

@@ -54,10 +54,12 @@ impl Writer {
     /// - `Ok(None)` if there is no such host
     ///
     /// # Errors
-    /// [`StoreError::InFlight`] if it is being checked already, [`StoreError::NeverAsked`] if an
-    /// owner or a moderator opted it out or if it is parked, [`StoreError::GroupDenied`] if the
-    /// operator denies its group, or a database error. The pace of its group does not matter, since
-    /// somebody asks for this host.
+    /// - [`StoreError::InFlight`] if it is being checked already
+    /// - [`StoreError::NeverAsked`] if an owner or a moderator opted it out, or if it is parked
+    /// - [`StoreError::GroupDenied`] if the operator denies its group
+    /// - another error if the database fails
+    ///
+    /// The pace of its group does not matter, since somebody asks for this host.
     pub async fn take_one(
         &self,
         host: &Host,
@@ -286,9 +288,9 @@ impl Writer {
         Ok(all)
     }
 
-    /// Repairs at start, before the first check, what a crash, a clock jump or new rules for names
-    /// left behind. Returns the number of interrupted checks. They are due again within the hour,
-    /// or at their ordinary time after the third interruption in a row.
+    /// Repairs the traces of a crash, a clock jump or new rules for names. Runs at start, before
+    /// the first check. Returns the number of interrupted checks. They are due again within the
+    /// hour, or at their ordinary time after the third interruption in a row.
     ///
     /// # Errors
     /// Fails on a database error; some repairs may be done.

@@ -15,12 +15,11 @@ use super::recent_names::RecentNames;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 
-/// Whether the published files in `folder` name no host that has left, are not older than the days
-/// kept at `time`, and have a feed and compressed companions that match the day files. If not,
-/// [`super::write_changes`] rewrites them.
+/// Whether the published files of changes in `folder` can stay. They must name no host that has
+/// left and must not be older than the days kept at `time`. Their feed and compressed companions
+/// must match the day files. If not, [`super::write_changes`] rewrites them.
 ///
 /// # Errors
-/// Fails with `has_left`'s error.
 /// Fails with the error of `has_left`.
 pub fn is_current<E>(
     folder: &Path,

@@ -92,8 +92,8 @@ impl KnownNames {
 
     /// Whether the database does not have this name, unless it is being added right now.
     pub(crate) fn is_new(&self, host: &Host) -> bool {
-        // In this order: a name that was added after this look-up is either found by it or did not
-        // fit, and then the set is full.
+        // In this order: a name that was added before the look-up is found by it or did not fit,
+        // and in that case the set is full.
         let is_here = self.has(self.hash(host.as_str()));
         !is_here && self.is_filled.load(Ordering::Relaxed) && !self.is_full()
     }

@@ -174,7 +174,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// What is stored last about a source is read back after a restart.
+        /// The last stored memory of a source is read back after a restart.
         #[test]
         fn what_is_remembered_comes_back_whole(
             written in proptest::collection::vec(("[a-c]", memories()), 1..6),

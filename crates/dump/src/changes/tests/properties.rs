@@ -115,7 +115,7 @@ proptest! {
             for (host, fate) in fates {
                 happen(&mut world, HOSTS[host], fate);
             }
-            // Of two dumps in one second, the second is dated a second later.
+            // If two dumps fall into the same second, the later one is dated a second later.
             seconds = seconds.max(world.publish(seconds).time.seconds());
             assert_nobody_is_named_who_left(&world);
             let (files, truth) = (world.files(), held(&world.mirror()));

@@ -156,7 +156,8 @@ fn half_a_key_of_a_crash_is_no_key_and_in_nobodys_way() {
     assert!(!beside.exists());
 }
 
-/// What a reader does who knows one of the last keys: each key is signed by the one before it.
+/// A reader who knows any of the last keys can verify the newest: each key is signed by the one
+/// before it.
 #[test]
 fn minisign_leads_a_reader_from_any_former_key_to_the_newest() {
     let folder = tempfile::tempdir().unwrap();

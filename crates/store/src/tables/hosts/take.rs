@@ -41,7 +41,7 @@ pub(crate) const TAKE_DUE: &str = concat!(
     " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 ORDER BY due LIMIT ?3"
 );
 
-/// Stops counting at a limit, so that a backlog of millions costs no more than a full slot count.
+/// Stops counting at a limit, so that the cost does not grow with the backlog.
 pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
 
 pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
