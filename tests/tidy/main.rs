@@ -1,6 +1,6 @@
 //! Rules of the repository, checked by reading its files: which crate may import which, how long a
-//! file may be, what may appear where, and that repeated statements agree. Also, that the scripts
-//! find whichever engine and compose tool exists.
+//! file may be, what may appear where. Repeated statements must agree. The scripts must find
+//! whichever engine and compose tool exists.
 //!
 //! A failed test names each file and rule. Needs neither engine nor network.
 

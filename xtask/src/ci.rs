@@ -2,8 +2,8 @@
 //!
 //! `tiers` has the steps. Each runs as a separate process, so that all of its output is in
 //! `target/ci/NAME.log`. After a failed step, only the steps that need it are left out. A complete
-//! run needs a container engine and a compose tool, and fails without them: a step that did not run
-//! must not look like one that passed.
+//! run fails without a container engine and a compose tool. A step that did not run must not look
+//! like one that passed.
 
 mod extent;
 mod images;

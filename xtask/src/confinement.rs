@@ -232,7 +232,7 @@ fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     }
 }
 
-/// One table per part, with a column for each engine.
+/// A table for each part, with a column for each engine.
 fn tables(engines: &[Parts]) -> String {
     let mut text = String::new();
     let mut parts: Vec<&String> = engines.iter().flat_map(Parts::keys).collect();
@@ -276,7 +276,7 @@ fn tables(engines: &[Parts]) -> String {
     text
 }
 
-/// One expectation, or one for each engine if they differ.
+/// One expectation, or one for each engine where they differ.
 fn expectation(of_item: &[Option<&[String; 3]>]) -> String {
     let mut texts: Vec<(&str, &str)> = of_item
         .iter()

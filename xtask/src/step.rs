@@ -21,7 +21,7 @@ pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stderr(), "{line}")?)
 }
 
-/// Prints a line of a test, which is shown only if the test fails: steps that tests invent must not
+/// Prints a line of a test, which is shown only if the test fails. Steps that tests invent must not
 /// look like steps of CI in its log.
 #[cfg(test)]
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {

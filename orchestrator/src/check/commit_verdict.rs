@@ -2,9 +2,8 @@
 //! commits the change in one transaction.
 //!
 //! The verdict is confirmed, and the record is the one taken when the check began. The target of a
-//! move becomes a candidate. While a host is in flight, nothing else changes its row, except an
-//! opt-out or a moderator's hold: the store looks for these in the same transaction, and they win
-//! (invariant I7).
+//! move becomes a candidate. While a host is in flight, only an opt-out or a moderator's hold
+//! changes its row. The store looks for these in the same transaction, and they win (invariant I7).
 
 use census::state::{Record, Verdict};
 use census::transition::transition;

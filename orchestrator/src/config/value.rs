@@ -116,7 +116,7 @@ pub(super) fn label(text: &str) -> Result<String, String> {
 }
 
 /// One level with two categories, as engines assign to each container. The two differ and the lower
-/// comes first, so that each level has one form: the services get the level from a text in another
+/// comes first, so that each level has one form. The services get the level from a text in another
 /// file, and both must be equal.
 pub(super) fn selinux_level(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {

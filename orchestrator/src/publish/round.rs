@@ -1,10 +1,10 @@
 //! One dump from beginning to end: the set, its record, the day's counts, the pages.
 //!
 //! A failure of one part does not keep the others from being published. Pages are made from the set
-//! that is published then, old or new: hosts that opted out leave them even if no new set could be
-//! written or it was held back (invariant I7). A failed part is tried again minutes later, and
-//! `status` reports it until then. The caller chooses with [`Extent`] how much of the rest is made
-//! with it.
+//! that is published then, old or new. So hosts that opted out leave the pages even if no new set
+//! could be written or it was held back (invariant I7). A failed part is tried again minutes later,
+//! and `status` reports it until then. The caller chooses with [`Extent`] how much of the rest is
+//! made with it.
 
 use std::path::Path;
 

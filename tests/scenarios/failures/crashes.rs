@@ -1,5 +1,5 @@
-//! Invariant I6, and with it I4 and I5: whichever part is killed, at whatever moment, no shown
-//! verdict is lost, no host is wronged, the list is whole, and nothing is left behind.
+//! Invariant I6, and with it I4 and I5: any part is killed, at any moment. No shown verdict is
+//! lost, no host is wronged, the list is whole, and nothing is left behind.
 //!
 //! The moments are random. `FEDICENSUS_CRASH_SEED` repeats a run, and `FEDICENSUS_CRASH_KILLS` sets
 //! the number of kills.

@@ -1,5 +1,5 @@
-//! Public lists over real parts: the gateway opens the list's host, the launcher starts a checker,
-//! and the result is names, or a reason that is not a verdict. Peers lists of the lab's hosts
+//! Public lists over real parts: the gateway opens the list's host, and the launcher starts a
+//! checker. The result is names, or a reason that is not a verdict. Peers lists of the lab's hosts
 //! replace public ones: they are JSON arrays of names.
 
 use std::time::Duration;

@@ -350,7 +350,7 @@ async fn who_came_in_otherwise_or_was_not_named_for_long_waits_no_more() {
 }
 
 /// A sample of a flood of ten million names, in short lists and in long ones, whose batches are
-/// larger: all names below one domain take a bounded number of rows, writes and look-ups.
+/// larger. All names below one domain take a bounded number of rows, writes and look-ups.
 #[tokio::test]
 async fn a_flood_below_one_domain_keeps_a_bounded_number_of_rows_and_honest_names_come_in() {
     let Limits {

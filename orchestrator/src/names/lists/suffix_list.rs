@@ -1,8 +1,8 @@
 //! Judges a new list of public suffixes by the one in force, and puts it in force.
 //!
 //! The new file is always whole, and the former one is kept next to it. A list is rejected if it is
-//! not the whole list (its marks, its least number of rules: `admission::Suffixes`), or if one of
-//! its sections shrank by more than a tenth. Names below a missing suffix would count as one
+//! incomplete (its marks, its least number of rules: `admission::Suffixes`). It is also rejected if
+//! one of its sections shrank by more than a tenth. Names below a missing suffix would count as one
 //! owner's, and be held back or admitted by the thousand.
 
 use std::fs;

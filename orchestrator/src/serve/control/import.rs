@@ -13,9 +13,9 @@ use super::{Handler, in_words};
 use crate::daemon::Order;
 use crate::names::gate::Brought;
 
-/// Hosts in one request. It stays below [`super::REQUEST_BYTES_MAX`] even if each host has two
-/// names of 253 bytes that JSON writes as six bytes each, and all numbers have their greatest
-/// length.
+/// Hosts in one request. It stays below [`super::REQUEST_BYTES_MAX`] in the worst case: two names
+/// of 253 bytes for each host, of which JSON writes each byte as six, and all numbers of the
+/// greatest length.
 pub const IMPORTED_PER_REQUEST_MAX: usize = 64;
 
 impl Handler {

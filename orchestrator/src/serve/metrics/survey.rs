@@ -1,9 +1,9 @@
 //! Figures that only the database and the disks have. They are read from time to time and shown
 //! until the next reading.
 //!
-//! Each scrape gets the last survey and its age. The database is read at most every [`EVERY_MIN`],
-//! and at most for one part in [`REST`] of the time, however many scrapes there are: counting a
-//! million hosts takes a while, and checks continue meanwhile.
+//! Each scrape gets the last survey and its age. However many scrapes there are, the database is
+//! read at most every [`EVERY_MIN`], and at most for one part in [`REST`] of the time. Counting a
+//! million hosts takes a while, and checks continue during it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

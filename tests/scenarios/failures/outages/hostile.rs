@@ -1,5 +1,5 @@
-//! The opposite: one responding host is enough to confirm failures, and an attacker with half of
-//! all hosts can neither stop the census nor make honest hosts count as dead.
+//! The opposite: one responding host is enough to confirm failures. An attacker with half of all
+//! hosts can neither stop the census nor make honest hosts count as dead.
 
 use std::time::Duration;
 
