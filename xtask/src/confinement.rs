@@ -232,6 +232,16 @@ fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     }
 }
 
+/// Attempts in one area with the same expectation and outcomes: a row of a table.
+struct Group<'a> {
+    /// What precedes the colon in an item; empty if there is none.
+    area: &'a str,
+    attempts: Vec<&'a str>,
+    expected: String,
+    /// One for each engine.
+    outcomes: Vec<&'a str>,
+}
+
 /// A table for each part, with a column for each engine.
 fn tables(engines: &[Parts]) -> String {
     let mut text = String::new();
@@ -254,26 +264,53 @@ fn tables(engines: &[Parts]) -> String {
         write!(text, "\n## {heading}\n\n").ok();
         row(&mut text, "tried", "expected", &titles);
         row(&mut text, "---", "---", &["---"; ENGINES.len()]);
-        let mut items: Vec<&String> = found
-            .iter()
-            .flatten()
-            .flat_map(|found| found.rows.iter().map(|[item, _, _]| item))
-            .collect();
-        items.sort();
-        items.dedup();
-        for item in items {
-            let of_item: Vec<Option<&[String; 3]>> = found
-                .iter()
-                .map(|found| found.and_then(|found| found.rows.iter().find(|row| row[0] == *item)))
-                .collect();
-            let outcomes: Vec<&str> = of_item
-                .iter()
-                .map(|row| row.map_or("not tried", |row| &row[2]))
-                .collect();
-            row(&mut text, item, &expectation(&of_item), &outcomes);
+        for group in groups(&found) {
+            let attempts = group.attempts.join("; ");
+            let tried = match group.area {
+                "" => attempts,
+                area => format!("{area}: {attempts}"),
+            };
+            row(&mut text, &tried, &group.expected, &group.outcomes);
         }
     }
     text
+}
+
+/// The rows of a table, each where its first item would be.
+fn groups<'f>(found: &[Option<&'f Found>]) -> Vec<Group<'f>> {
+    let mut items: Vec<&'f String> = found
+        .iter()
+        .flatten()
+        .flat_map(|found| found.rows.iter().map(|[item, _, _]| item))
+        .collect();
+    items.sort();
+    items.dedup();
+    let mut groups: Vec<Group<'f>> = Vec::new();
+    for item in items {
+        let of_item: Vec<Option<&[String; 3]>> = found
+            .iter()
+            .map(|found| found.and_then(|found| found.rows.iter().find(|row| row[0] == *item)))
+            .collect();
+        let outcomes: Vec<&str> = of_item
+            .iter()
+            .map(|row| row.map_or("not tried", |row| &row[2]))
+            .collect();
+        let expected = expectation(&of_item);
+        let (area, attempt) = item.split_once(": ").unwrap_or(("", item.as_str()));
+        let same = groups.iter_mut().find(|group| {
+            group.area == area && group.expected == expected && group.outcomes == outcomes
+        });
+        match same {
+            Some(group) => group.attempts.push(attempt),
+            None => groups.push(Group {
+                area,
+                attempts: vec![attempt],
+                expected,
+                outcomes,
+            }),
+        }
+    }
+    groups
 }
 
 /// One expectation, or one for each engine where they differ.
@@ -351,7 +388,27 @@ mod tests {
              | c | Docker: x; Rootless Podman: y: why | x | y |\n"
         );
         let alone = tables(&[parts(docker), Parts::new()]);
-        assert!(alone.contains("| c | x | x | not tried |"), "{alone}");
+        assert!(
+            alone.contains("| a\\|b; c | x | x | not tried |"),
+            "{alone}"
+        );
         assert!(alone.contains("| Docker 1 | Rootless Podman |"), "{alone}");
+    }
+
+    #[test]
+    fn attempts_in_one_area_with_the_same_outcomes_share_a_row() {
+        let rows = [
+            ["read: b", "x", "x"],
+            ["read: a", "x", "x"],
+            ["read: c", "x or y", "x"],
+            ["write: a", "x", "x"],
+        ];
+        let parts = Parts::from([("1".to_owned(), found("Docker 1", &rows))]);
+        let text = tables(&[parts.clone(), parts]);
+        let (_, shown) = text.split_once("| --- | --- | --- | --- |\n").unwrap();
+        assert_eq!(
+            shown,
+            "| read: a; b | x | x | x |\n| read: c | x or y | x | x |\n| write: a | x | x | x |\n"
+        );
     }
 }
