@@ -1,7 +1,7 @@
 //! The command line: every command, its settings and its exit code.
 //!
-//! Exit codes: 0 done; 1 it failed, and the last line on stderr says what, where and what to do; 2 wrong usage or a setting that can't be used;
-//! 3 a part that was asked for is not there or not healthy.
+//! Exit codes: 0 success; 1 failure, and the last line on stderr says what failed, where, and what
+//! to do; 2 wrong usage or an unusable setting; 3 a part is missing or unhealthy.
 
 mod admission;
 mod ask;
@@ -30,16 +30,16 @@ use crate::roles;
 use crate::serve::control::{By, Request};
 use crate::services::clock::Random;
 
-/// Where the settings file is looked for when none is named.
+/// The settings file if none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
 
-/// Done.
+/// Success.
 const OK: u8 = 0;
-/// It failed.
+/// Failure.
 const FAILED: u8 = 1;
-/// Wrong usage or a setting that can't be used.
+/// Wrong usage or an unusable setting.
 const USAGE: u8 = 2;
-/// A part is not there or not healthy.
+/// A part is missing or unhealthy.
 const UNAVAILABLE: u8 = 3;
 
 #[derive(Debug, Parser)]
@@ -270,7 +270,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     Host::parse(show::hosts::pasted(text)).map_err(|error| error.to_string())
 }
 
-/// Parses the process's arguments and does what they say.
+/// Parses the process's arguments and runs the command.
 pub fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
@@ -286,12 +286,12 @@ pub fn main() -> ExitCode {
     ))
 }
 
-/// Shows what clap has to say: help, the version, or what is wrong with the usage.
+/// Prints clap's output: help, the version, or what is wrong with the usage.
 fn shown(error: &clap::Error) -> u8 {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     match written(error.print()) {
         Err(error) if code == OK => complain(&told_once(&error), FAILED),
-        // Of wrong usage the exit code tells all the same.
+        // After wrong usage, the exit code is enough.
         Ok(()) | Err(_) => code,
     }
 }
@@ -477,12 +477,13 @@ fn start_log(values: &Values) -> Result<(), ConfigError> {
 
 fn complain(what: &str, code: u8) -> u8 {
     use std::io::Write as _;
-    // Nobody may be left to read it.
+    // The reader of stderr may be gone.
     writeln!(std::io::stderr(), "fedicensus: {what}").ok();
     code
 }
 
-/// The error with its causes, each told once: some errors name their cause in their own text, others leave it to whoever shows them.
+/// The error with its causes, without repetitions: some errors include their cause's text, others
+/// leave it to the caller.
 fn told_once(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -494,10 +495,10 @@ fn told_once(error: &anyhow::Error) -> String {
     told
 }
 
-/// Writes a line to stdout; a reader that closed the pipe early is no failure.
+/// Writes a line to stdout; a reader that closed the pipe early is not an error.
 ///
 /// # Errors
-/// It can't be written for another reason, such as a full disk.
+/// Writing fails for another reason, such as a full disk.
 fn say(text: &str) -> anyhow::Result<()> {
     put(format!("{text}\n").as_bytes())
 }
@@ -509,7 +510,7 @@ fn put(bytes: &[u8]) -> anyhow::Result<()> {
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// What became of something that was written to stdout.
+/// The result of a write to stdout; a closed pipe counts as success.
 fn written(outcome: std::io::Result<()>) -> anyhow::Result<()> {
     match outcome {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

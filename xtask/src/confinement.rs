@@ -1,7 +1,9 @@
-//! `cargo xtask confinement [--update]`: what a taken-over checker tried on each engine, found against committed, and the document that shows it.
+//! `cargo xtask confinement [--update]`: compares what a taken-over checker tried on each engine
+//! with the committed results, and writes the document that shows them.
 //!
-//! In: `confinement/ENGINE/PART.tsv`, which the adversaries' scenarios write among the tables, and the same files as committed. Out: a difference fails;
-//! with `--update`, what was found is taken over, and `docs/confinement.md` is written anew below its mark. Refused: outcomes that nobody expected.
+//! The adversaries' scenarios write `confinement/ENGINE/PART.tsv` among the tables. A difference
+//! from the committed files fails; with `--update`, the new results replace them, and
+//! `docs/confinement.md` is written again below its mark. Unexpected outcomes are rejected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,32 +14,32 @@ use anyhow::{Context, bail};
 
 use crate::step::{Outcome, say, target_folder};
 
-/// What was found on each engine when it was last taken over.
+/// The committed results of each engine.
 const COMMITTED: &str = "tests/fixtures/adversary/found";
 
 const DOCUMENT: &str = "docs/confinement.md";
 
-/// What stands below it in the document is written by this chore.
+/// This chore writes everything below the mark in the document.
 const MARK: &str = "<!-- Below: `cargo xtask confinement --update`. -->\n";
 
-/// Where a run on this machine's engine leaves what it found, below the build's folder.
+/// The results of a run on this machine's engine, below the build's folder.
 const HERE: &str = "tables/confinement";
 
-/// The same on the virtual machine's engine.
+/// The results of a run on the virtual machine's engine, below the build's folder.
 const IN_MACHINE: &str = "rootless/results/tables/confinement";
 
-/// The engines in the order of their columns: names of folders and words for people.
+/// The engines in the order of their columns: folder names, and names for readers.
 const ENGINES: [(&str, &str); 2] = [("docker", "Docker"), ("podman", "Rootless Podman")];
 
-/// What is done with what was found.
+/// What to do with new results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// It is compared with what is committed.
+    /// Compare them with the committed ones.
     Compare {
-        /// The virtual machine's too, and not this machine's alone.
+        /// Whether to include the virtual machine's results.
         machine: bool,
     },
-    /// It takes its place.
+    /// Replace the committed ones.
     Update,
 }
 
@@ -54,10 +56,10 @@ struct Found {
 /// All tables of an engine, by the name of their part.
 type Parts = BTreeMap<String, Found>;
 
-/// Compares, or takes over, what the last runs found.
+/// Compares or replaces the results of the last runs.
 ///
 /// # Errors
-/// When nothing was found, or it is not what is committed, or not what is expected.
+/// There are no results, or they differ from the committed ones or from the expectations.
 pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
     let mut places = vec![target_folder(root).join(HERE)];
     if purpose != (Use::Compare { machine: false }) {
@@ -144,7 +146,7 @@ fn parse(text: &str) -> anyhow::Result<Found> {
     })
 }
 
-/// All parts in a folder; none when there is no folder.
+/// All parts in a folder; empty if there is no folder.
 fn read(folder: &Path) -> anyhow::Result<Parts> {
     let mut parts = Parts::new();
     if !folder.exists() {
@@ -166,7 +168,7 @@ fn take_over(found: &Path, committed: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A test marks what it did not expect, and fails; its files stay.
+/// A test marks unexpected results, and fails; its files stay.
 fn as_expected(found: &Found) -> anyhow::Result<()> {
     let strange = found
         .rows
@@ -178,7 +180,8 @@ fn as_expected(found: &Found) -> anyhow::Result<()> {
     }
 }
 
-/// Item by item. Another version of engine or kernel may refuse the same thing with another of the errors that are expected.
+/// The differences, item by item. Another version of engine or kernel may refuse the same thing
+/// with another of the expected errors.
 fn differences(committed: &Found, found: &Found) -> Vec<String> {
     let same_machine = committed.title == found.title;
     let by_item = |found: &Found| -> BTreeMap<String, (String, String)> {
@@ -208,7 +211,7 @@ fn differences(committed: &Found, found: &Found) -> Vec<String> {
     differences
 }
 
-/// The document shows what is committed.
+/// Updates or checks the document, which shows the committed results.
 fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     let path: PathBuf = root.join(DOCUMENT);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

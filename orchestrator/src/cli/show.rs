@@ -1,4 +1,4 @@
-//! Commands that only read: they never need the daemon.
+//! Commands that only read. None needs the daemon.
 
 pub(super) mod hosts;
 
@@ -23,10 +23,11 @@ use crate::names::gate::why_it_waits;
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
-/// The loop goes round every second; an answer of the gateway or the launcher that it waits for may take three quarters of a minute.
+/// A healthy loop runs every second; waiting for an answer of the gateway or the launcher can take
+/// 45 s.
 const ROUND_WITHIN: Duration = Duration::from_secs(120);
 
-/// A part that does not answer in this time is not healthy.
+/// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8> {
@@ -47,7 +48,8 @@ pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8>
 
 pub(super) fn seccomp_profile() -> anyhow::Result<u8> {
     use std::io::Write as _;
-    // Half a file would be taken for a profile that allows less: what could not be written must not look done.
+    // Half a profile would be read as one that allows less, so a failed write must fail the
+    // command.
     let mut stdout = std::io::stdout();
     stdout.write_all(launcher::seccomp::PROFILE.as_bytes())?;
     stdout.flush()?;
@@ -133,7 +135,7 @@ pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow:
     Ok(OK)
 }
 
-/// The names of one of the operator's sources, which the daemon reads.
+/// The names of one of the operator's sources; the daemon reads it.
 async fn names_of_source(config: &Config, url: &str) -> anyhow::Result<Vec<String>> {
     let url = url.to_owned();
     let request = Request::SourceNames { url };
@@ -208,7 +210,7 @@ fn stands_still(live: &LiveState) -> Option<String> {
         .then(|| format!("daemon: its loop has stood still for {} s", still.as_secs()))
 }
 
-/// Names that are read at once.
+/// Names per read.
 const WAITING_PAGE: u32 = 1000;
 
 /// A name as JSON.
@@ -217,7 +219,7 @@ struct WaitingShown {
     name: String,
     why: &'static str,
     first_named: String,
-    /// Independent sources, about.
+    /// Approximate number of independent sources.
     named_by: u32,
 }
 

@@ -1,15 +1,17 @@
-//! Every setting in one table: the documentation, the flags, the environment and the file are made from it.
+//! All settings in one table, from which documentation, flags, environment variables and the
+//! settings file are derived.
 
 /// Begins the key of a lab setting: the name of its table in the settings file, and a dot.
 pub(super) const LAB_PREFIX: &str = "lab.";
 
-/// One setting. Its key is its name in the file; `FEDICENSUS_` and the key in capitals is its name in the environment; `--` and the key with
-/// hyphens is its flag. A flag wins over the environment, the environment over the file, the file over the default.
+/// One setting. The key is its name in the file. Its environment variable is `FEDICENSUS_` and the
+/// key in capitals, its flag `--` and the key with hyphens. A flag overrides the environment, which
+/// overrides the file, which overrides the default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Name in the file.
     pub key: &'static str,
-    /// Default, as it would be written.
+    /// Default, as an operator would write it.
     pub default: &'static str,
     /// What it is, its unit and bounds, and why the default is what it is.
     pub help: &'static str,
@@ -19,7 +21,7 @@ const fn setting(key: &'static str, default: &'static str, help: &'static str) -
     Setting { key, default, help }
 }
 
-/// All settings of a census, in the order in which they are documented.
+/// All settings of a census, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &[
     setting(
         "contact",
@@ -229,8 +231,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("log_format", "text", "`text` or `json`."),
 ];
 
-/// The settings of the lab. No flag and no environment variable sets them: only the table `[lab]`
-/// of the settings file, which nobody but the lab mounts.
+/// The settings of the lab. No flag and no environment variable sets them, only the table `[lab]`
+/// of the settings file, which only the lab mounts.
 pub const LAB_SETTINGS: &[Setting] = &[
     setting(
         "lab.names_file",
@@ -284,7 +286,7 @@ pub const LAB_SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// Every setting with its default.
+/// All settings, including the lab's.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(LAB_SETTINGS)
 }
@@ -341,10 +343,11 @@ fn default_cell(setting: &Setting) -> String {
 mod tests {
     use super::*;
 
-    /// Another one must replace or derive one of these.
+    /// A further setting must replace or derive one of these.
     const SETTINGS_MAX: usize = 42;
 
-    /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
+    /// This table is the source of `docs/settings.md`: `fedicensus settings --markdown >
+    /// docs/settings.md`.
     #[test]
     fn the_documentation_shows_this_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");

@@ -1,4 +1,4 @@
-//! What `status` shows: the census, the daemon, its sockets.
+//! The content of `status`: the census, the daemon, its sockets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::daemon::{LiveState, Pace};
 use crate::lists::keep::pause_words;
 use crate::names::gate::TEST_DOMAIN_WARNING;
 
-/// A part that does not answer in this time is not healthy.
+/// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The whole answer.
+/// All of `status`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     /// Version of this program.
@@ -29,22 +29,22 @@ pub struct Status {
     pub hosts: BTreeMap<String, u64>,
     /// All hosts.
     pub hosts_total: u64,
-    /// Of them, those that ask to be left out.
+    /// Hosts that ask not to be listed.
     pub hidden: u64,
     /// Hosts that are due now.
     pub due: u64,
     /// Hosts marked in flight.
     pub in_flight: u64,
-    /// Groups that are over the threshold and that nobody has looked at.
+    /// Groups over the threshold that no one has decided about.
     #[serde(default)]
     pub groups_held: u64,
-    /// Their hosts that are held back.
+    /// Hosts held back in these groups.
     #[serde(default)]
     pub hosts_held_back: u64,
     /// Groups that the operator denies.
     #[serde(default)]
     pub groups_denied: u64,
-    /// Public lists that were ever asked for.
+    /// Public lists that were read at least once.
     #[serde(default)]
     pub sources: Vec<SourceShown>,
     /// Hosts by how their last peers list ended.
@@ -55,33 +55,33 @@ pub struct Status {
     pub walks: BTreeMap<String, u64>,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,
-    /// The daemon, when it runs.
+    /// The daemon's state; `None` if it does not run.
     pub daemon: Option<LiveState>,
-    /// The gateway: its state, or why not.
+    /// The gateway's state, or why there is none.
     pub gateway: Option<PartStatus<gateway::control::Status>>,
-    /// The launcher: its state, or why not.
+    /// The launcher's state, or why there is none.
     pub launcher: Option<PartStatus<launcher::wire::Status>>,
 }
 
-/// What is remembered of a public list.
+/// What the census remembers of a public list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceShown {
-    /// What the operator calls it.
+    /// Its name in the operator's file.
     pub name: String,
-    /// When it was last asked for (RFC 3339).
+    /// When it was last read, successfully or not (RFC 3339).
     pub tried: Option<String>,
-    /// When its names were last taken (RFC 3339).
+    /// When names were last taken from it (RFC 3339).
     pub taken: Option<String>,
-    /// How many different names it held then.
+    /// Distinct names it held then.
     pub names: Option<u64>,
-    /// Why it is read no more until the operator resumes it.
+    /// Why it is not read until the operator resumes it.
     pub paused: Option<String>,
-    /// What was the matter when it was last asked for.
+    /// What was wrong at the last reading.
     pub trouble: Option<String>,
 }
 
 impl SourceShown {
-    /// As people and programs are told.
+    /// The source as `status` shows it.
     pub fn new(name: &str, memory: &Memory) -> Self {
         Self {
             name: name.to_owned(),
@@ -96,7 +96,7 @@ impl SourceShown {
         }
     }
 
-    /// In a line, behind its name.
+    /// The source in one line, without its name.
     pub fn text(&self) -> String {
         let taken = match (&self.taken, self.names) {
             (Some(taken), Some(names)) => format!("{names} names taken {taken}"),
@@ -120,20 +120,20 @@ impl SourceShown {
     }
 }
 
-/// What came of asking at a gate.
+/// A part's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus<T> {
-    /// It answered.
+    /// The part answered.
     Open(T),
-    /// It did not, and why.
+    /// The part did not answer, and why.
     Closed(String),
 }
 
-/// Reads the database's part. Blocks.
+/// Reads the figures from the database. Blocks.
 ///
 /// # Errors
-/// When the database can't be read.
+/// The database can't be read.
 pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
     let counts = reader.counts()?;
     let held = reader.held()?;
@@ -211,13 +211,13 @@ impl Status {
         Ok(json)
     }
 
-    /// Asks gateway and launcher for their part.
+    /// Asks gateway and launcher for their status.
     pub async fn ask_parts(&mut self, gateway: &GatewayClient, launcher: &LauncherClient) {
         let (gateway, launcher) = tokio::join!(ask_at(gateway.status()), ask_at(launcher.status()));
         (self.gateway, self.launcher) = (Some(gateway), Some(launcher));
     }
 
-    /// As lines for people.
+    /// The status as lines of text.
     pub fn text(&self, data_dir: &Path) -> String {
         let mut lines = vec![format!(
             "fedicensus {}, database in {}",
@@ -312,7 +312,7 @@ async fn ask_at<T, E: std::fmt::Display>(
     }
 }
 
-/// What of the network is there, and what its lack means.
+/// Which address families work, and what follows if one is missing.
 fn families_words(families: &[Family]) -> &'static str {
     match (
         families.contains(&Family::V4),

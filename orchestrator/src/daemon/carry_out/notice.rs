@@ -1,4 +1,4 @@
-//! What the scheduler reports, in the log.
+//! Logs the scheduler's notices.
 
 use census::time::{Timestamp, rfc3339};
 use scheduler::command::Notice;

@@ -1,4 +1,5 @@
-//! The names, kinds, labels and meanings: nothing is told that does not stand here, and all that stands here is told.
+//! The names, kinds, labels and meanings of the metrics. The page has exactly the metrics of this
+//! table.
 
 use super::{Kind, Metric};
 
@@ -14,7 +15,7 @@ macro_rules! metrics {
             };
         )*
 
-        /// All of them, in the order in which they are told and documented.
+        /// All metrics, in the order of the page and of the documentation.
         pub const ALL: &[Metric] = &[$($constant),*];
     };
 }

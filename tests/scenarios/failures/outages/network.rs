@@ -1,10 +1,11 @@
-//! The network goes, whole or by families: with its routes, or so that packets vanish or are reset. Played in a network namespace of its own.
+//! The network fails, completely or for one address family: its routes disappear, or packets are
+//! dropped or reset. Simulated in a separate network namespace.
 
 use tests::{Namespace, Need, Role, World};
 
 use super::{CROWD, Trouble, crowd, options, until_all_live};
 
-/// The namespace; without the right to make one the test is skipped: see [`tests::needs`].
+/// The namespace; without permission to make one the test is skipped: see [`tests::needs`].
 fn namespace() -> Option<Namespace> {
     match Namespace::new() {
         Ok(namespace) => Some(namespace),
@@ -20,7 +21,8 @@ fn namespace() -> Option<Namespace> {
     }
 }
 
-/// A crowd inside, every other of it reached over IPv6, and a gateway that stands there as well.
+/// A crowd inside the namespace, half of it reached over IPv6, with a gateway that runs there as
+/// well.
 async fn a_crowd_of_two_families(namespace: &mut Namespace) -> anyhow::Result<World> {
     let mut world = World::prepare(options()).await?;
     let state = world.path("inside");

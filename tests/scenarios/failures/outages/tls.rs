@@ -17,7 +17,7 @@ async fn while_all_greet(world: &World, how: Handshake, trouble: Trouble) -> any
         .await
 }
 
-/// To a checker, certificates that have all run out and a clock that has run ahead are the same.
+/// A checker can't distinguish certificates that have all expired from a clock that is ahead.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
