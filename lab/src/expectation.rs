@@ -40,7 +40,7 @@ pub struct Expectation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registrations {
-    /// Anyone may register.
+    /// Registration is open to everyone.
     Open,
     /// Registration is not open to everyone.
     Closed,

@@ -250,7 +250,7 @@ async fn compare(arguments: &Arguments, bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Where the processor's time went, in seconds a container, and how much of the machine nobody used.
+/// Seconds of processor time per container by part, and the idle fraction of the machine.
 fn by_part(costs: &[Cost]) -> String {
     let part = |part: usize| {
         let of = costs.iter();
@@ -270,7 +270,7 @@ impl Bench {
         self.laps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Launches so many, and waits until the last is removed.
+    /// Launches this many containers, and waits until the last one is removed.
     async fn run(&self, way: Way, containers: u32, in_flight: usize) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
         let last = tokio::sync::Mutex::new(Vec::new());
@@ -303,7 +303,7 @@ impl Bench {
         Ok(())
     }
 
-    /// One container from its making to its end, not removed.
+    /// Runs one container from create to its end, without removing it.
     async fn launch(&self, way: Way, holder: &ContainerId) -> Result<String> {
         let docker = &self.docker;
         let mut lap = Instant::now();

@@ -53,7 +53,6 @@ impl Way {
         Ok(reply(self.send(from, &request).await?))
     }
 
-    /// Sends a form.
     pub(crate) async fn post(
         &self,
         from: Ipv4Addr,

@@ -123,7 +123,6 @@ pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Sends all of them at once.
 async fn send(
     way: &Way,
     form: &(Vec<(String, String)>, String),

@@ -63,7 +63,6 @@ impl<'stage> Whole<'stage> {
         self.stage.processes(Some(&self.orchestrator))
     }
 
-    /// Its database.
     pub(crate) fn database(&self) -> PathBuf {
         database(self.home.path())
     }

@@ -86,7 +86,7 @@ pub enum Reason {
     /// There is no `key` line for the submitter and no proved domain.
     #[error("its key has no rule, and no domain was proved")]
     NoDomain,
-    /// See [`TestDomain::Refuse`].
+    /// Refused because of [`TestDomain::Refuse`].
     #[error("it lies in {TEST_DOMAIN}, whose private key is published")]
     TestDomain,
     /// No `domain` line covers it, and it has no registered domain.

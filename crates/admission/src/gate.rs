@@ -3,11 +3,14 @@
 //! It takes the name, where it comes from, and the time. It returns a [`Pass`] after incrementing
 //! all counters involved, or a [`Refusal`] and changes no counter.
 //!
-//! | the name comes from | what needs room |
-//! |---|---|
-//! | a server that named it, or a public list | the rules for the name itself, unless the operator's allow-list contains it; the source; the shared suffix that the name lies below; the total |
-//! | a submitter | the rule for its key or domain; with the `public` line the shared suffix and the total as well |
-//! | the operator | nothing |
+//! Where the name comes from decides which counters need room:
+//!
+//! - From a server that named it, or a public list: the rules for the name itself, unless the
+//!   operator's allow-list contains it; the source; the shared suffix that the name lies below; the
+//!   total.
+//! - From a submitter: the rule for its key or domain; with the `public` line also the shared
+//!   suffix and the total.
+//! - From the operator: none.
 //!
 //! The operator's deny-list and `domain X 0` refuse a name from any of them.
 

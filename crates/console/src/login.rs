@@ -71,7 +71,7 @@ pub(crate) struct Attempt {
 pub(crate) enum Attempted {
     /// Logged in: the cookies of session and browser.
     In { session: String, browser: String },
-    /// Not logged in, for one of many reasons.
+    /// Not logged in; the response does not reveal the reason.
     Out,
     /// Too many attempts at once, so this one was rejected without a check.
     Busy,

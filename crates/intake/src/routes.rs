@@ -1,10 +1,10 @@
 //! The intake's routes.
 //!
-//! | request | body | |
+//! | request | body | purpose |
 //! |---|---|---|
 //! | `POST /submit` | `{"host":"social.example"}` | add a host |
 //! | `GET /submit/HOST` | | whether the census knows a host |
-//! | `POST /opt-out` | `{"host":"social.example","undo":false}` | opt a host out; with `undo`, withdraw the opt-out |
+//! | `POST /opt-out` | `{"host":"social.example","undo":false}` | opt a host out, or `undo` that |
 //! | `GET /health` | | whether the intake serves; needs no other part |
 //!
 //! Each handler returns the daemon's answer as a response, or a [`Problem`].

@@ -31,7 +31,7 @@ pub enum Request {
     },
     /// Ends a check's container. Its stream then ends with `killed`.
     Kill {
-        /// The check.
+        /// The check's id.
         check: CheckId,
     },
     /// Lists the checks that have a container now.

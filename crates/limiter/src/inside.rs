@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::limits::{Limits, WorkTime};
 
-/// A call moves the average computation time by this fraction of the difference, so that moving the
+/// A call moves the average computation time by the difference divided by this, so that moving the
 /// queue's bound takes dozens of calls.
 const FOLLOW_BY: u32 = 16;
 

@@ -26,8 +26,8 @@ const THROTTLE_FOR: Duration = Duration::from_secs(120);
 pub enum Extent {
     /// The list and the pages.
     Full,
-    /// The list. The pages follow only if they show another list or are too old. They are left as
-    /// they are while a list is held back and no host had to leave the current one.
+    /// The list. The pages follow, unless the list is held back and no host had to leave the
+    /// current one: then the pages already show the current list, and are recent.
     ListFirst,
     /// The pages of the current list.
     Pages,

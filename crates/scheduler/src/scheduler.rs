@@ -46,7 +46,7 @@ pub struct Settings {
     pub starts_per_second: u32,
     /// Hosts known to respond.
     pub canaries: Vec<Host>,
-    /// Number of successes between two requests for peers. The first success always requests them.
+    /// The first success and every n-th one after it request the peers.
     pub peers_every: u32,
     /// All intervals.
     pub calendar: Calendar,

@@ -17,8 +17,9 @@ use concurrency::{Bounds, Concurrency, Pressure, Started};
 /// before.
 const WAITING_PER_SLOT: u32 = 8;
 
-/// While checks are throttled, this fraction of the slots remains, at least one. If containers have
-/// more runnable processes than there are processors, other work gets a tenth of one.
+/// While checks are throttled, the number of slots is divided by this, but at least one remains. If
+/// containers have more runnable processes than there are processors, other work gets a tenth of
+/// one.
 const THROTTLE_PART: u32 = 4;
 
 /// Longest wait for a slot, with the host's connection open: two slow checks in each slot before
@@ -28,7 +29,6 @@ pub const SLOT_WAIT_MAX: Duration = Duration::from_secs(120);
 /// What happens to a holder while many wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It waits.
     Waits,
     /// It is turned away, so that others wait less.
     TurnedAway,
@@ -41,7 +41,6 @@ pub(crate) enum Throttle {
     On,
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
     concurrency: Concurrency,

@@ -99,7 +99,8 @@ fn accepts_json(request: &Request) -> bool {
     request.accept.contains("application/json")
 }
 
-/// Misskey's `POST /api/federation/instances`: pages by `limit` (at most 100) and `offset` in the body.
+/// Misskey's `POST /api/federation/instances`: pages by `limit` (at most 100) and `offset` in the
+/// body.
 pub fn misskey_instances(peers: &[String]) -> Answer {
     let peers = peers.to_vec();
     Answer::make(move |request| {

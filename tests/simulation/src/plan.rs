@@ -95,7 +95,7 @@ pub enum Sabotage {
 /// Why a run failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// An invariant does not hold.
+    /// An invariant was broken.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The store failed.

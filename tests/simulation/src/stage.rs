@@ -101,7 +101,6 @@ impl Stage {
         })
     }
 
-    /// Sets the clock.
     pub(crate) fn set(&self, now: Timestamp) {
         self.clock.0.store(now.0, Ordering::Relaxed);
     }

@@ -59,7 +59,7 @@ pub struct Life {
     pub down_for: Duration,
     /// Fraction of their down times that are long: [`Life::long_for`] on average.
     pub long: f64,
-    /// Long enough that they are found dead.
+    /// Average of those long times: long enough that the hosts are found dead.
     pub long_for: Duration,
 }
 

@@ -21,7 +21,6 @@ const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
-/// A page around its content.
 pub(crate) struct Page<'p> {
     path: &'p str,
     title: &'p str,
@@ -47,7 +46,6 @@ impl<'p> Page<'p> {
         }
     }
 
-    /// The whole document.
     pub(crate) fn around(&self, content: &Markup) -> String {
         html! {
             (DOCTYPE)

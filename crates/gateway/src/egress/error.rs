@@ -1,4 +1,4 @@
-//! Why an egress could not be made.
+//! Errors of creating an egress.
 
 use std::io;
 use std::path::PathBuf;

@@ -176,7 +176,8 @@ static REGISTRY_V6: [Entry<Ipv6Net>; 27] = [
 const GLOBAL_UNICAST_V6: Ipv6Net =
     Ipv6Net::new_assert(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// The well-known prefix of address translation, which embeds an IPv4 address in its last 32 bits (RFC 6052 §2.1).
+/// The well-known prefix of address translation, which embeds an IPv4 address in its last 32 bits
+/// (RFC 6052 §2.1).
 const TRANSLATED: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {

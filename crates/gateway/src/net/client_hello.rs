@@ -134,7 +134,9 @@ fn handshake(hello: &[u8]) -> Vec<u8> {
     joined
 }
 
-/// RFC 8446 §4.1.2: type, length, version, random, session id, cipher suites, compression methods, extensions.
+/// The types of a ClientHello's extensions. Its fields by RFC 8446 §4.1.2: type, length, version,
+/// random, session id, cipher suites, compression methods, extensions. `None` if it can't be
+/// parsed.
 fn extension_types(handshake: &[u8]) -> Option<Vec<u16>> {
     /// Message type, its length, legacy version and random.
     const FIXED_BYTES: usize = 1 + 3 + 2 + 32;

@@ -78,7 +78,7 @@ impl Stamp {
 }
 
 impl NamesFile {
-    /// A file that is read at the first look-up.
+    /// A names file at this path. The first look-up reads it.
     pub fn new(path: PathBuf) -> Self {
         Self { path, read: None }
     }

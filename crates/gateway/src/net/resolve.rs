@@ -69,7 +69,7 @@ pub enum Resolution {
         /// Whether DNS was queried now, instead of the cache.
         fresh: bool,
     },
-    /// NXDOMAIN.
+    /// NXDOMAIN: the name does not exist.
     NoSuchName {
         /// Whether DNS was queried now, instead of the cache.
         fresh: bool,

@@ -174,7 +174,7 @@ async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, b
     }
 }
 
-/// Invariant I2.
+/// Keeps the addresses that may be dialled (invariant I2).
 fn admit(shared: &Shared, targets: &[SocketAddr], fresh: bool) -> Result<Vec<SocketAddr>, Answer> {
     let private = if shared.settings.allow_private {
         PrivateAddresses::Allow

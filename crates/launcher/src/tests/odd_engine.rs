@@ -43,7 +43,7 @@ pub(crate) enum Mishap {
     Never,
     /// The connection closes without an answer.
     Cut,
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     NoHttp,
     /// A status and a body of this type, complete.
     Answer(u16, &'static str, &'static str),

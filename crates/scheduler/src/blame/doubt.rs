@@ -249,7 +249,7 @@ impl<T> Doubts<T> {
     }
 
     /// What canaries should show now, one wish per canary, those without a witness for longest
-    /// first. Not empty at most once a minute.
+    /// first. Returns wishes at most once a minute.
     pub fn wants_canaries(&mut self, now: Timestamp) -> Vec<Wish> {
         if now.since(self.last_canary) < CANARY_AFTER {
             return Vec::new();

@@ -19,8 +19,8 @@ const SLOT: u32 = 1024;
 /// them within the time that a check waits for a slot.
 pub const OPENINGS_PER_SLOT: u32 = 32;
 
-/// After each host, a class's need moves by this fraction of the difference. About thirty hosts
-/// show what a class needs.
+/// After each host, a class's need moves by the difference divided by this. About thirty hosts show
+/// what a class needs.
 const LEARNED_PART: u32 = 32;
 
 /// Whether a host needs a slot.

@@ -18,7 +18,7 @@ use census::class::{Class, PerClass};
 /// million of them are most of an ordinary day's checks. New names make the census grow. A failed
 /// host loses little by an hour's delay, and a dead one by a day's. If only living and dead hosts
 /// wait for an engine that can do half of what both need, dead hosts get one start in thirteen.
-/// With one in seven, living hosts got less than nine tenths of the starts that they needed.
+/// With one in seven, living hosts got less than nine tenths of what the engine can do.
 const WEIGHTS: PerClass<u32> = PerClass {
     living: 12,
     new: 4,

@@ -48,13 +48,14 @@ const HIGH_FOR: Duration = Duration::from_secs(10);
 /// a minute.
 const EASE_EVERY: Duration = Duration::from_secs(30);
 
-/// A sample above the usual time raises it by this fraction: it doubles after about 45.
+/// A sample above the usual time raises it by the usual time divided by this: it doubles after
+/// about 45.
 const RISE_PART: u32 = 64;
 
 /// Least increase: a fraction of zero would be zero.
 const RISE_MIN: Duration = Duration::from_millis(1);
 
-/// A sample below the usual time lowers it by this fraction of the difference.
+/// A sample below the usual time lowers it by the difference divided by this.
 const FALL_PART: u32 = 8;
 
 /// Doublings of the number in progress, each with its own usual time: 1, 2 to 3, 4 to 7 … 64.

@@ -48,7 +48,6 @@ const EARLY_ASK: Duration = Duration::from_secs(30);
 /// that failures are confirmed at once.
 const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
 
-/// How a host behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     /// It responds.
@@ -62,13 +61,10 @@ pub(crate) enum Behaviour {
 /// A name, and the host behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
-    /// The host.
     pub(crate) host: Host,
     /// Its registered domain.
     pub(crate) group: String,
-    /// Its address.
     pub(crate) address: IpAddr,
-    /// How it behaves.
     pub(crate) behaviour: Behaviour,
     /// Whether it responded before the story begins.
     pub(crate) responded: bool,
@@ -124,14 +120,10 @@ enum Happening {
     Elsewhere,
 }
 
-/// The crowd.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    /// The time.
     pub(crate) now: Timestamp,
-    /// All names.
     pub(crate) names: Vec<Name>,
-    /// What happened to each.
     pub(crate) fates: Vec<Fate>,
     /// Opens that the gateway received.
     pub(crate) opens: usize,
@@ -212,7 +204,6 @@ impl Crowd {
         crowd
     }
 
-    /// Switches a controller off.
     pub(crate) fn without(mut self, off: Off) -> Self {
         self.off = off;
         self

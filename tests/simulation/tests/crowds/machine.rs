@@ -50,7 +50,6 @@ pub(crate) enum Off {
     Throttle,
 }
 
-/// The machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
     /// Containers that the engine failed to run.

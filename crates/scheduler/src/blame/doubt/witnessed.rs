@@ -18,7 +18,7 @@ const LOOK_UPS_FOR: Duration = Duration::from_secs(5 * 60);
 /// reserve. A failure that loses the oldest one needs a second check.
 const LOOK_UPS_MAX: usize = 8192;
 
-/// After a witness at another address, how long further ones are required there. After a fortnight
+/// How long after the last witness at another address a further one is required. After a fortnight
 /// without one no host is listed any more (I11), and a world that has shrunk to one address must
 /// still find its unreachable hosts.
 const ELSEWHERE_FOR: Duration = Duration::from_secs(14 * 24 * 3600);
