@@ -408,7 +408,7 @@ impl Census {
     }
 }
 
-/// The daemon's side: reads a request, calls `answering`, and writes the answer.
+/// The daemon's side: reads a request, calls `answer`, and writes the answer.
 ///
 /// # Errors
 /// Fails if the connection breaks, or if no request arrives within `time_max`.
