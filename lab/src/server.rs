@@ -208,7 +208,7 @@ impl Lab {
         &self.table
     }
 
-    /// Changes the handshake of the whole crowd. To a census this looks like a failure of its own.
+    /// Changes the handshake of the whole crowd. To a census this looks like its own failure.
     pub fn play_crowd(&self, handshake: Handshake) {
         *self.world.crowd_handshake() = handshake;
     }

@@ -51,7 +51,7 @@ const START_SECONDS_MAX: u32 = 60;
 /// Interval between two samples of the number of open hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long the dead hosts have been dead.
+/// Time since dead hosts failed.
 const LONG_AGO: Duration = Duration::from_hours(24 * 365);
 
 /// Measures what hosts cost that nobody answers for.
@@ -313,7 +313,7 @@ struct Parts {
     gateway_pid: u32,
     census_pid: u32,
     database: PathBuf,
-    /// The living hosts, and when each of them comes due.
+    /// Living hosts, and when each of them comes due.
     living: Vec<(Host, Timestamp)>,
     begins: Timestamp,
 }

@@ -77,7 +77,7 @@ impl Slots {
         free.pop().context("more containers at once than slots")
     }
 
-    /// Returns a holder whose guest has ended.
+    /// Takes back a holder whose guest has ended.
     pub fn give_back(&self, holder: ContainerId) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(holder);

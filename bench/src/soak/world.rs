@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     Default,
 }
 
-/// The hosts by number: first the living ones, then the others.
+/// Hosts by number: living ones first, then the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct World {
     crowd: Crowd,
@@ -65,7 +65,7 @@ enum Met {
 }
 
 impl World {
-    /// A world with this many hosts. `crowd` contains the living ones.
+    /// A world with this many hosts. `crowd` contains its living hosts.
     pub(crate) fn new(crowd: Crowd, living: u32, hosts: u32) -> Self {
         Self {
             crowd,

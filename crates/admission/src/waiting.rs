@@ -253,7 +253,7 @@ impl Waiting {
         changes
     }
 
-    /// Returns changes whose write failed.
+    /// Queues changes again after a failed write.
     pub fn not_written(&mut self, changes: Vec<Change>) {
         self.unwritten
             .extend(changes.into_iter().map(|change| change.name));

@@ -1,11 +1,11 @@
 //! Proofs without a token: a host publishes a wish in a place that only its owner can write.
 //!
 //! It takes a host and a purpose, and returns whether the host publishes that wish. The texts are
-//! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. They are public and permanent, and anyone
-//! may point the census to them: a proof is not a secret but the owner's standing wish. Therefore a
-//! place with two different wishes proves nothing, and the wish published now counts. No proof can
-//! undo an opt-out, because an old wish would undo a later opt-out: `opt-in` only ends an opt-out
-//! that was published in the same place.
+//! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. They are public and stay published, and
+//! anyone may point the census to them: a proof is not a secret but the owner's standing wish.
+//! Therefore a place with two different wishes proves nothing, and the wish published now counts.
+//! No proof can undo an opt-out, because an old wish would undo a later opt-out: `opt-in` only ends
+//! an opt-out that was published in the same place.
 //!
 //! Each place is a [`ProofSource`]. One is the TXT records at `_fedicensus.HOST` ([`TxtProof`]).
 //! Another is a file at [`FILE_PATH`] with the same texts, one per line ([`FileProof`]). Reading it
@@ -44,7 +44,7 @@ pub struct Wanted {
 /// What a place publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// The wish.
+    /// The requested wish.
     Given,
     /// No wish. Describes what to do there, as a part of a sentence.
     Missing(String),

@@ -20,8 +20,8 @@ pub struct World {
     pub about: &'static str,
     /// Fraction of the initially known hosts that respond.
     pub living: f64,
-    /// Of the dead hosts, the fraction that accepts TCP and so needs a container; the others need
-    /// only a look-up.
+    /// Fraction of dead hosts that accepts TCP and so needs a container; the others need only a
+    /// look-up.
     pub accepting: f64,
     /// How responding hosts appear and disappear.
     pub life: Life,

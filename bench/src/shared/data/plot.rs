@@ -31,7 +31,7 @@ struct Look {
 }
 
 impl Plot {
-    /// Its name in the file of points, and of its own file.
+    /// Its name in the file of points, and the name of its SVG file.
     pub fn name(self) -> &'static str {
         match self {
             Self::PathRate => "path-rate",

@@ -2,8 +2,8 @@
 //!
 //! It counts the bytes of an answer while reading, and breaks the connection off at the first byte
 //! over the bound. The HTTP client that builds the requests keeps a whole answer in memory and has
-//! no bound of its own. Without this one, a faulty engine, or a program in its place, could fill
-//! the launcher's memory within the timeout of one call.
+//! no bound. Without this one, a faulty engine, or a program in its place, could fill the
+//! launcher's memory within the timeout of one call.
 
 use std::fmt;
 use std::io;

@@ -5,8 +5,8 @@
 //! for timeouts would block all others. So a host that is still being opened counts as a fraction
 //! of a slot, which its class has needed lately, and as a whole slot once it is opened. A host of
 //! class `living` always counts as a whole slot: nearly all of them answer. Rejected: a separate
-//! number of openings next to the slots. The half of the dead hosts that accept a connection would
-//! form a queue in front of responding instances.
+//! number of openings next to the slots. Half of all dead hosts accept a connection, and these
+//! would form a queue in front of responding instances.
 
 use census::class::{Class, PerClass};
 
