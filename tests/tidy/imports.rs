@@ -57,10 +57,10 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["accounts", "limiter", "local-socket"],
         &["rusqlite", "reqwest", "bollard"],
     ),
-    // Nothing of the census: it reads published files alone.
+    // Of the census only names, messages and the pure rules: it reads published files alone.
     (
         "push",
-        &["local-socket"],
+        &["protocol", "census", "local-socket"],
         &["reqwest", "bollard", "rand", "jiff"],
     ),
     // Only tokio's locks and timer.
@@ -132,6 +132,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "launcher",
             "limiter",
             "local-socket",
+            "push",
             "report",
             "scheduler",
             "site",

@@ -4,6 +4,7 @@ mod census;
 mod clients;
 mod connection;
 mod delivery;
+mod elsewhere;
 mod listen;
 mod nodes;
 mod routes;
@@ -11,6 +12,7 @@ mod service;
 mod storage_thread;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY, tell};
+pub use elsewhere::Elsewhere;
 pub use listen::{converse, listen};
 pub use routes::{internal, public};
 pub use service::{Now, Service, Settings};

@@ -9,6 +9,7 @@
 
 mod applications;
 mod clients;
+mod elsewhere;
 mod news;
 mod registration;
 
@@ -23,7 +24,7 @@ use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
 use push::endpoint::fernet::Keys;
 use push::news::seal::Sender;
-use push::serve::{Census, Now, Service, Settings, converse, internal, public};
+use push::serve::{Census, Elsewhere, Now, Service, Settings, converse, internal, public};
 use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::{Value, json};
@@ -93,6 +94,10 @@ impl Push {
     }
 
     fn open(folder: TempDir, settings: Settings) -> Self {
+        Self::open_with(folder, settings, None)
+    }
+
+    fn open_with(folder: TempDir, settings: Settings, elsewhere: Option<Elsewhere>) -> Self {
         let path = folder.path().join("push.db");
         let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
         let key = storage
@@ -102,6 +107,7 @@ impl Push {
             storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
             changes: folder.path().join("changes"),
+            elsewhere,
         };
         let service = Service::new(settings, storage, Some(census), now()).unwrap();
         let service = Arc::new(service);

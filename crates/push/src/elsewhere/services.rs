@@ -1,0 +1,126 @@
+//! The push services to which messages may go, and endpoints at them.
+
+use std::str::FromStr;
+
+use protocol::{Host, ListPath};
+use thiserror::Error;
+
+/// Names of push services. A name covers itself and all names below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PushServices(Vec<Host>);
+
+/// A text that is no list of names.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no host name; write names with commas between them")]
+pub struct BadName(String);
+
+impl PushServices {
+    /// The services of the browsers in use: Mozilla's, Google's, Apple's and Microsoft's.
+    pub const DEFAULT: &str = "updates.push.services.mozilla.com,fcm.googleapis.com,web.push.apple.com,notify.windows.com";
+
+    /// Whether messages may go to this host.
+    pub fn covers(&self, host: &Host) -> bool {
+        self.0.iter().any(|name| host.is_within(name.as_str()))
+    }
+}
+
+impl FromStr for PushServices {
+    type Err = BadName;
+
+    /// Names with commas between them; none in an empty text.
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let names = text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        let parsed = names.map(|name| Host::parse(name).or(Err(BadName(name.to_owned()))));
+        parsed.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// An endpoint at another push service: `https`, the standard port, and no user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The push service's host.
+    pub host: Host,
+    /// The path on it, with its query.
+    pub path: ListPath,
+}
+
+impl Endpoint {
+    /// The endpoint in this text; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("https://")?;
+        let (name, path) = rest.split_at_checked(rest.find('/')?)?;
+        let host = Host::parse(name).ok()?;
+        // Another spelling would be another origin to whoever compares texts.
+        if host.as_str() != name {
+            return None;
+        }
+        let path = ListPath::parse(path).ok()?;
+        Some(Self { host, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_covers_itself_and_what_is_below_it_and_nothing_else() {
+        let services: PushServices = PushServices::DEFAULT.parse().unwrap();
+        for (host, expect) in [
+            ("fcm.googleapis.com", true),
+            ("wns2-par02p.notify.windows.com", true),
+            ("updates.push.services.mozilla.com", true),
+            ("web.push.apple.com", true),
+            ("googleapis.com", false),
+            ("evil-notify.windows.com", false),
+            ("windows.com", false),
+            ("notify.windows.com.evil.example", false),
+        ] {
+            assert_eq!(
+                services.covers(&Host::parse(host).unwrap()),
+                expect,
+                "{host}"
+            );
+        }
+        let none: PushServices = " , ".parse().unwrap();
+        assert_eq!(none, PushServices::default());
+        assert!(!none.covers(&Host::parse("fcm.googleapis.com").unwrap()));
+        for wrong in [
+            "a.example,https://b.example",
+            "a.example:443",
+            "a b",
+            "127.0.0.1",
+        ] {
+            assert!(wrong.parse::<PushServices>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_an_https_url_at_the_standard_port() {
+        let endpoint = Endpoint::parse("https://push.example/p/a:b?x=1").unwrap();
+        assert_eq!(endpoint.host.as_str(), "push.example");
+        assert_eq!(endpoint.path.as_str(), "/p/a:b?x=1");
+        for wrong in [
+            "http://push.example/p",
+            "https://push.example",
+            "https://push.example:443/p",
+            "https://push.example:8443/p",
+            "https://user@push.example/p",
+            "https://PUSH.example/p",
+            "https://push.example./p",
+            "https://127.0.0.1/p",
+            "https://[::1]/p",
+            "https:///p",
+            "https://push.example//p",
+            "https://push.example/p#x",
+            "https://push.example/a b",
+            "https://push.example/\u{e9}",
+            "https://evil.example\\@push.example/p",
+        ] {
+            assert_eq!(Endpoint::parse(wrong), None, "{wrong}");
+        }
+    }
+}
