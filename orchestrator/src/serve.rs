@@ -1,8 +1,10 @@
-//! What the daemon answers at its sockets: commands, the intake, the console, Prometheus.
+//! What the daemon answers at its sockets: commands, the intake, the console, the push process,
+//! Prometheus.
 
 pub mod console;
 pub mod control;
 pub mod intake;
 pub mod metrics;
+pub mod push;
 
 mod socket;
