@@ -2,6 +2,7 @@
 //! visitors.
 
 mod consumers;
+mod elsewhere;
 mod files;
 mod registrations;
 mod site;

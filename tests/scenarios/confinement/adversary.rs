@@ -6,6 +6,7 @@
 //! Both write what they saw to `target/tables/adversary.md`.
 
 mod confinement;
+mod deliveries;
 mod expected;
 mod guests;
 mod standin;
