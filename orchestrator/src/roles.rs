@@ -1,5 +1,5 @@
-//! The long-lived roles: daemon, launcher, gateway, intake, console. Each runs until SIGTERM or
-//! SIGINT.
+//! The long-lived roles: daemon, launcher, gateway, intake, console, push service. Each runs until
+//! SIGTERM or SIGINT.
 
 mod open_files;
 
@@ -24,6 +24,7 @@ use crate::serve::intake::IntakeServer;
 use crate::serve::intake::proofs::Visits;
 use crate::serve::metrics::survey::Places;
 use crate::serve::metrics::{MetricsServer, Source, Surveyor};
+use crate::serve::push::{PushHandler, PushServer};
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
@@ -49,6 +50,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let handler = Handler::with_daemon(&services, orders, live.clone()).with_sources(&sources);
     let intake = intake_server(config, &store, &services, &handler)?;
     let console = console_server(config, &store, &services, &handler)?;
+    let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
@@ -83,6 +85,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         control,
         if_there(intake.map(|server| server.serve(shutdown.clone()))),
         if_there(console.map(|server| server.serve(shutdown.clone()))),
+        if_there(push.map(|server| server.serve(shutdown.clone()))),
         if_there(metrics.map(|server| server.serve(shutdown.clone()))),
         waiting,
         grouped,
@@ -130,6 +133,15 @@ fn console_server(
     let (reader, services) = (store.reader()?, services.clone());
     let answers = ConsoleHandler::new(handler.clone(), reader, services, config.data_dir.clone());
     ConsoleServer::open(path, answers).map(Some)
+}
+
+/// The push service's socket, where there is one.
+fn push_server(config: &Config, services: &Services) -> anyhow::Result<Option<PushServer>> {
+    let Some(path) = &config.push_socket else {
+        return Ok(None);
+    };
+    let push_services = config.push_services.clone().into();
+    PushServer::open(path, PushHandler::new(services.clone(), push_services)).map(Some)
 }
 
 /// Prometheus's socket, where there is one.
@@ -201,6 +213,18 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
         .await
         .context("intake")?;
+    Ok(())
+}
+
+pub(crate) async fn push(config: &Config) -> anyhow::Result<()> {
+    config.require_contact()?;
+    config.require_push_address()?;
+    let shutdown = until_signal()?;
+    open_files::raise();
+    let now = Arc::new(|| SystemClock.now().0);
+    ::push::process::run(config.push_settings.clone(), now, shutdown)
+        .await
+        .context("push service")?;
     Ok(())
 }
 

@@ -6,13 +6,16 @@ mod connection;
 mod delivery;
 mod elsewhere;
 mod listen;
+mod meters;
 mod nodes;
 mod routes;
 mod service;
 mod storage_thread;
+mod sweep;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY, tell};
 pub use elsewhere::Elsewhere;
 pub use listen::{converse, listen};
 pub use routes::{internal, public};
 pub use service::{Now, Service, Settings};
+pub use sweep::sweep;

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::push::elsewhere::PushServices;
 use ::push::elsewhere::wire::{self, Answer, Request};
-use ::push::elsewhere::{Fate, PushServices};
 use local_socket::Listener;
 use protocol::order::AskPeers;
-use protocol::{CheckOrder, DeliveryOrder, Host, MessageOutcome, UnpostedReason};
+use protocol::{CheckOrder, DeliveryOrder, Host};
 use report::delivery::{Delivery, DeliveryReport, conclude};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
@@ -132,7 +132,6 @@ impl PushHandler {
     }
 
     async fn deliver(&self, host: &Host, messages: DeliveryOrder) -> Answer {
-        let number = messages.messages().len();
         let report = DeliveryReport::new(&messages);
         let errand = Errand {
             host,
@@ -155,7 +154,6 @@ impl PushHandler {
                 account,
             })) => conclude(report, end, &account, &stderr).map_err(Fault::from),
             Ok(Went::Unreachable { reason, detail }) => {
-                self.count(&vec![NO_ANSWER; number]);
                 return Answer::Unreachable {
                     why: format!("{}: {detail}", reason.as_str()),
                 };
@@ -167,34 +165,17 @@ impl PushHandler {
             Err(fault) => Err(fault),
         };
         match concluded {
-            Ok(Delivery::Ended(outcomes)) => {
-                self.count(&outcomes);
-                Answer::Delivered { outcomes }
-            }
-            Ok(Delivery::Failed) => {
-                self.count(&vec![NO_ANSWER; number]);
-                Answer::Unreachable {
-                    why: "the checker broke off, or broke the rules of a delivery".to_owned(),
-                }
-            }
+            Ok(Delivery::Ended(outcomes)) => Answer::Delivered { outcomes },
+            Ok(Delivery::Failed) => Answer::Unreachable {
+                why: "the checker broke off, or broke the rules of a delivery".to_owned(),
+            },
             Err(fault) => {
                 tracing::warn!(%host, %fault, "push messages could not be posted, through no fault of the push service");
                 not_now(fault.to_string(), AGAIN_AFTER)
             }
         }
     }
-
-    fn count(&self, outcomes: &[MessageOutcome]) {
-        for outcome in outcomes {
-            self.services.meters.push_message(Fate::of(outcome));
-        }
-    }
 }
-
-/// What is counted for a message of a delivery that failed as a whole.
-const NO_ANSWER: MessageOutcome = MessageOutcome::Unposted {
-    reason: UnpostedReason::Http,
-};
 
 fn not_now(why: impl Into<String>, wait: Duration) -> Answer {
     Answer::NotNow {

@@ -16,9 +16,6 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Taken, Self::Ended, Self::Dropped, Self::Later];
-
     /// What an outcome means.
     pub fn of(outcome: &MessageOutcome) -> Self {
         match outcome {
@@ -29,16 +26,6 @@ impl Fate {
                 _ => Self::Dropped,
             },
             MessageOutcome::Unposted { .. } => Self::Later,
-        }
-    }
-
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Taken => "taken",
-            Self::Ended => "ended",
-            Self::Dropped => "dropped",
-            Self::Later => "later",
         }
     }
 }

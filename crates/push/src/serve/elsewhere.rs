@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use census::time::{Jitter, Timestamp};
 use protocol::order::delivery::MessageBody;
-use protocol::{DeliveryOrder, Host, Message, limits};
+use protocol::{DeliveryOrder, Host, Message, MessageOutcome, limits};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -274,7 +274,36 @@ impl Deliveries<'_> {
         let cursor = last.map(|(id, endpoint)| (endpoint.clone(), *id));
         self.queue
             .after(host, attempt, cursor, self.now(), self.jitter());
-        count(host, batch, &outcomes);
+        self.sort(host, batch, &outcomes);
+    }
+
+    /// Sorts the messages that were sent by what becomes of them.
+    fn sort(&self, host: &Host, batch: &mut Batch, outcomes: &[MessageOutcome]) {
+        let meters = &self.service.meters;
+        let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);
+        for ((id, endpoint), outcome) in batch.sent.drain(..).zip(outcomes) {
+            match Fate::of(outcome) {
+                Fate::Taken => {
+                    meters.notified.add_one();
+                    taken = taken.saturating_add(1);
+                    batch.told.push((id, endpoint));
+                }
+                Fate::Dropped => {
+                    meters.failed.add_one();
+                    dropped = dropped.saturating_add(1);
+                    batch.told.push((id, endpoint));
+                }
+                Fate::Ended => {
+                    meters.ended.add_one();
+                    batch.ended.push(endpoint);
+                }
+                Fate::Later => later = later.saturating_add(1),
+            }
+        }
+        if !outcomes.is_empty() {
+            let ended = batch.ended.len();
+            tracing::info!(%host, taken, ended, dropped, later, "messages were posted to a push service");
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -294,32 +323,6 @@ impl Deliveries<'_> {
         }
         self.last_error = error;
     }
-}
-
-/// Sorts the messages that were sent by what becomes of them.
-fn count(host: &Host, batch: &mut Batch, outcomes: &[protocol::MessageOutcome]) {
-    if outcomes.is_empty() {
-        return;
-    }
-    let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);
-    for ((id, endpoint), outcome) in batch.sent.drain(..).zip(outcomes) {
-        let counter = match Fate::of(outcome) {
-            Fate::Taken => &mut taken,
-            Fate::Dropped => &mut dropped,
-            Fate::Later => {
-                later = later.saturating_add(1);
-                continue;
-            }
-            Fate::Ended => {
-                batch.ended.push(endpoint);
-                continue;
-            }
-        };
-        *counter = counter.saturating_add(1);
-        batch.told.push((id, endpoint));
-    }
-    let ended = batch.ended.len();
-    tracing::info!(%host, taken, ended, dropped, later, "messages were posted to a push service");
 }
 
 /// The origin of a host's endpoints.

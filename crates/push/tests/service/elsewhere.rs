@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{DeliveryOrder, MessageOutcome, UnpostedReason};
+use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
 use push::elsewhere::wire::{self, Answer, Daemon, Request};
 use push::endpoint::vapid::{Expected, signer};
 use tokio::net::UnixListener;
@@ -82,7 +82,7 @@ fn open(folder: TempDir) -> Push {
         folder,
         settings(Rules::AUTOPUSH),
         Some(Elsewhere {
-            services: "other.example".parse().unwrap(),
+            services: vec![Host::parse("other.example").unwrap()].into(),
             daemon: Daemon::new(path),
         }),
     )

@@ -33,10 +33,9 @@ impl Rig {
         let asked = Arc::new(AtomicUsize::new(0));
         let gateway_socket = dir.path().join("gateway.sock");
         play_gateway(&gateway_socket, gateway, &asked);
-        let handler = PushHandler::new(
-            services(&store, &gateway_socket),
-            "push.example.com,other.example.com".parse().unwrap(),
-        );
+        let names = ["push.example.com", "other.example.com"];
+        let names = names.map(|name| Host::parse(name).unwrap()).to_vec();
+        let handler = PushHandler::new(services(&store, &gateway_socket), names.into());
         let socket = dir.path().join("push.sock");
         let server = PushServer::open(&socket, handler).unwrap();
         let shutdown = CancellationToken::new();
@@ -200,7 +199,8 @@ async fn one_delivery_follows_the_other_at_a_pace() {
     let dir = TempDir::new().unwrap();
     let store = store::open(&dir.path().join("census.db")).unwrap();
     let services = services(&store, &dir.path().join("nobody"));
-    let handler = PushHandler::new(services, "push.example.com".parse().unwrap());
+    let names = vec![Host::parse("push.example.com").unwrap()];
+    let handler = PushHandler::new(services, names.into());
     let request = Request::Deliver {
         host: Host::parse(PUSH_SERVICE).unwrap(),
         messages: DeliveryOrder::new(vec![message()]).unwrap(),

@@ -13,7 +13,6 @@ use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, 
 use protocol::container::End;
 use protocol::egress::{Account, Deferral};
 use protocol::{PeersOutcome, WalkOutcome};
-use push::elsewhere::Fate;
 
 use super::labels::{self, DEAD, Dumped, EndedAs, NO_REASON, Phase};
 use super::{Metric, table};
@@ -51,7 +50,6 @@ pub struct Meters {
     peers_lists: IntCounterVec,
     walks: IntCounterVec,
     walk_names: IntCounterVec,
-    push_messages: IntCounterVec,
 }
 
 impl Default for Meters {
@@ -77,7 +75,6 @@ impl Default for Meters {
             peers_lists: counters(&table::PEERS_LISTS),
             walks: counters(&table::WALKS),
             walk_names: counters(&table::WALK_NAMES),
-            push_messages: counters(&table::PUSH_MESSAGES),
         };
         meters.begin();
         meters
@@ -122,9 +119,6 @@ impl Meters {
         }
         for known in labels::KNOWN {
             self.walk_names.with_label_values(&[known]);
-        }
-        for fate in Fate::ALL {
-            self.push_messages.with_label_values(&[fate.as_str()]);
         }
     }
 
@@ -223,11 +217,6 @@ impl Meters {
         }
     }
 
-    /// A message was posted to another push service, or could not be.
-    pub fn push_message(&self, fate: Fate) {
-        self.push_messages.with_label_values(&[fate.as_str()]).inc();
-    }
-
     /// A dump ended.
     pub fn dump(&self, outcome: &Result<u64, PublishError>) {
         let dumped = match outcome {
@@ -271,7 +260,7 @@ impl Meters {
 
     /// All of it, as the text format wants it.
     pub(crate) fn families(&self) -> Vec<MetricFamily> {
-        let all: [&dyn Collector; 20] = [
+        let all: [&dyn Collector; 19] = [
             &self.verdicts,
             &self.faults,
             &self.deferrals,
@@ -291,7 +280,6 @@ impl Meters {
             &self.peers_lists,
             &self.walks,
             &self.walk_names,
-            &self.push_messages,
         ];
         all.iter().flat_map(|meter| meter.collect()).collect()
     }

@@ -61,7 +61,6 @@ metrics! {
     PEERS_LISTS: Counter "fedicensus_peers_lists_total" ["outcome"] "Peers lists that were asked for, by how they ended.";
     WALKS: Counter "fedicensus_walks_total" ["outcome"] "Walks through hosts' public conversations, by how they ended.";
     WALK_NAMES: Counter "fedicensus_walk_names_total" ["known"] "Names of hosts that walks found, by whether the census knew them.";
-    PUSH_MESSAGES: Counter "fedicensus_push_messages_total" ["outcome"] "Messages posted to other push services, by what became of them; `later`: they are posted again.";
 
     DUMP_TIME: Gauge "fedicensus_dump_timestamp_seconds" [] "When the list was last published; 0: never.";
     DUMP_NAMES: Gauge "fedicensus_dump_names" [] "Names that it held.";
