@@ -133,10 +133,10 @@ fn service(
         storage: Arc::clone(storage),
         sender: sender.map_err(|_damaged| ProcessError::Key(SIGNING_KEY))?,
         changes: settings.changes.clone(),
-        elsewhere: Some(Elsewhere {
+        elsewhere: Elsewhere {
             services: settings.services.clone(),
             daemon: Daemon::new(settings.daemon.clone()),
-        }),
+        },
     };
     let service = serve::Settings {
         origin: settings.origin.clone(),

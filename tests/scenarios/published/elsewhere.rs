@@ -45,10 +45,10 @@ impl Push {
             storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@lab.test".to_owned())?,
             changes: world.path("public/data/changes"),
-            elsewhere: Some(Elsewhere {
-                services: SERVICES.parse()?,
+            elsewhere: Elsewhere {
+                services: vec![protocol::Host::parse(SERVICES)?].into(),
                 daemon: daemon(world),
-            }),
+            },
         };
         let settings = Settings {
             origin: "https://own.lab.test".to_owned(),

@@ -114,8 +114,16 @@ pub struct Daemon {
 #[derive(Debug, Error)]
 pub enum Away {
     /// Nobody answers at its socket.
-    #[error("the daemon's socket {} can't be reached ({1}); is the daemon running, with the setting push_socket?", .0.display())]
-    NotThere(PathBuf, #[source] io::Error),
+    #[error(
+        "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
+        path.display()
+    )]
+    NotThere {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The connection broke off, or the answer is none.
     #[error("the daemon's answer could not be read")]
     Line(#[from] LineError),
@@ -138,7 +146,10 @@ impl Daemon {
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;
         let (_connection, answer) = asked.map_err(|error| match error {
-            AskError::Connect(error) => Away::NotThere(self.path.clone(), error),
+            AskError::Connect(source) => Away::NotThere {
+                path: self.path.clone(),
+                source,
+            },
             AskError::Line(error) => Away::Line(error.into()),
             AskError::Late(_) => Away::Silent,
         })?;

@@ -50,18 +50,15 @@ pub struct Census {
     pub sender: Sender,
     /// The published folder of changes.
     pub changes: PathBuf,
-    /// Other push services. With `None`, endpoints are this service's alone.
-    pub elsewhere: Option<Elsewhere>,
+    /// Other push services. With no names, endpoints are this service's alone.
+    pub elsewhere: Elsewhere,
 }
 
 impl Census {
     /// Whether an endpoint is one at another push service that messages may go to.
     pub(super) fn is_elsewhere(&self, endpoint: &str) -> bool {
-        let host = Endpoint::parse(endpoint).map(|endpoint| endpoint.host);
-        self.elsewhere
-            .as_ref()
-            .zip(host)
-            .is_some_and(|(elsewhere, host)| elsewhere.services.covers(&host))
+        Endpoint::parse(endpoint)
+            .is_some_and(|endpoint| self.elsewhere.services.covers(&endpoint.host))
     }
 }
 

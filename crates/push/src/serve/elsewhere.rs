@@ -49,13 +49,9 @@ pub(super) async fn deliver(
     mut newest: watch::Receiver<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
 ) {
-    let Some(elsewhere) = &census.elsewhere else {
-        return shutdown.cancelled().await;
-    };
     let mut deliveries = Deliveries {
         service,
         census,
-        elsewhere,
         queue: Queue::default(),
         section: None,
         last_error: String::new(),
@@ -90,7 +86,6 @@ pub(super) async fn deliver(
 struct Deliveries<'a> {
     service: &'a Service,
     census: &'a Arc<Census>,
-    elsewhere: &'a Elsewhere,
     queue: Queue,
     section: Option<Arc<Section>>,
     last_error: String,
@@ -137,7 +132,7 @@ impl Deliveries<'_> {
             after = last.clone();
             for (endpoint, _) in page {
                 if let Some(Endpoint { host, .. }) = Endpoint::parse(&endpoint)
-                    && self.elsewhere.services.covers(&host)
+                    && self.census.elsewhere.services.covers(&host)
                 {
                     let count = counts.entry(host).or_default();
                     *count = count.saturating_add(1);
@@ -238,7 +233,7 @@ impl Deliveries<'_> {
             host: host.clone(),
             messages,
         };
-        let answer = self.elsewhere.daemon.ask(&request).await;
+        let answer = self.census.elsewhere.daemon.ask(&request).await;
         let mut outcomes = Vec::new();
         let attempt = match answer {
             Ok(Answer::Delivered { outcomes: told }) if told.len() == batch.sent.len() => {

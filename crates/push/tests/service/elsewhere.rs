@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
-use push::elsewhere::wire::{self, Answer, Daemon, Request};
+use push::elsewhere::wire::{self, Answer, Request};
 use push::endpoint::vapid::{Expected, signer};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -75,17 +75,10 @@ fn paths(messages: &DeliveryOrder) -> Vec<&str> {
     paths.collect()
 }
 
-/// A service that serves endpoints elsewhere, and its daemon's socket.
+/// A service that serves endpoints elsewhere.
 fn open(folder: TempDir) -> Push {
-    let path = folder.path().join("daemon.sock");
-    Push::open_with(
-        folder,
-        settings(Rules::AUTOPUSH),
-        Some(Elsewhere {
-            services: vec![Host::parse("other.example").unwrap()].into(),
-            daemon: Daemon::new(path),
-        }),
-    )
+    let services = vec![Host::parse("other.example").unwrap()];
+    Push::open_with(folder, settings(Rules::AUTOPUSH), services.into())
 }
 
 async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {

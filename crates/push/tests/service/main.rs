@@ -23,6 +23,8 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
+use push::elsewhere::PushServices;
+use push::elsewhere::wire::Daemon;
 use push::endpoint::fernet::Keys;
 use push::news::seal::Sender;
 use push::serve::{Census, Elsewhere, Now, Service, Settings, converse, internal, public};
@@ -95,10 +97,11 @@ impl Push {
     }
 
     fn open(folder: TempDir, settings: Settings) -> Self {
-        Self::open_with(folder, settings, None)
+        Self::open_with(folder, settings, PushServices::default())
     }
 
-    fn open_with(folder: TempDir, settings: Settings, elsewhere: Option<Elsewhere>) -> Self {
+    /// A service that has messages to other push services posted at `daemon.sock`.
+    fn open_with(folder: TempDir, settings: Settings, services: PushServices) -> Self {
         let path = folder.path().join("push.db");
         let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
         let key = storage
@@ -108,7 +111,10 @@ impl Push {
             storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
             changes: folder.path().join("changes"),
-            elsewhere,
+            elsewhere: Elsewhere {
+                services,
+                daemon: Daemon::new(folder.path().join("daemon.sock")),
+            },
         };
         let service = Service::new(settings, storage, Some(census), now()).unwrap();
         let service = Arc::new(service);
