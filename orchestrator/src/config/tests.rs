@@ -32,7 +32,7 @@ fn the_defaults_are_valid() {
     assert!(config.require_contact().is_err(), "no contact by default");
 }
 
-/// Whoever measures or simulates an ordinary census goes by these, and so do operators who read about them.
+/// Benchmarks and simulations use these limits, and operators read about them.
 #[test]
 fn the_ordinary_limits_are_those_of_the_settings_and_of_the_documents() {
     let ordinary = Limits::ORDINARY;
@@ -43,22 +43,20 @@ fn the_ordinary_limits_are_those_of_the_settings_and_of_the_documents() {
         total,
     } = ordinary;
     for (document, says) in [
-        ("README.md", format!("and {source} by each source (")),
-        (
-            "README.md",
-            format!("), {shared_suffix} below a suffix that some owner"),
-        ),
-        ("README.md", format!("(`github.io`), {total} in all.")),
         (
             "docs/admission.md",
+            format!("each source {source}, and all together {total}."),
+        ),
+        (
+            "docs/admission-rules.md",
             format!("`source_limit`, {source} a day."),
         ),
         (
-            "docs/admission.md",
-            format!("a fiftieth of the total, {shared_suffix} a day."),
+            "docs/admission-rules.md",
+            format!("a fiftieth of the total: {shared_suffix} a day."),
         ),
         (
-            "docs/admission.md",
+            "docs/admission-rules.md",
             format!("`admissions_limit`, {total} a day."),
         ),
     ] {

@@ -17,11 +17,14 @@ use crate::step::{Outcome, output, passes, say};
 pub(super) const NAME: &str = "ci";
 const PORT: &str = "18723";
 
+/// Port of the push service, which is in all endpoints.
+const PUSH_PORT: &str = "18724";
+
 /// Parts that must have no network.
 const WITHOUT_NETWORK: [&str; 2] = ["orchestrator", "launcher"];
 
 /// Parts that must have no network, and that the full tier's lab has besides.
-const OPTIONAL_WITHOUT_NETWORK: [&str; 2] = ["intake", "console"];
+const OPTIONAL_WITHOUT_NETWORK: [&str; 3] = ["intake", "console", "push"];
 
 /// Ports of the web server's container.
 const METRICS_PORT: &str = "9090";
@@ -47,7 +50,7 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut up = script("lab/up");
     up.args(["--keep-images", "--port", PORT]);
     if context.is_full() {
-        up.args(["--intake", "--console"]);
+        up.args(["--intake", "--console", "--push", PUSH_PORT]);
     } else {
         let personas = sample(context, &engine)?;
         up.args(["--crowd", CROWD, "--personas", &personas]);
@@ -67,6 +70,7 @@ fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
     if context.is_full() {
         intake_answers()?;
         console_answers(engine)?;
+        push_answers(engine)?;
         browser::look(context.root, PORT)?;
     }
     Ok(())
@@ -214,6 +218,31 @@ fn console_answers(engine: &Engine) -> anyhow::Result<()> {
     say(&format!(
         "console: the login is at {place}, its metrics are not"
     ))
+}
+
+/// Through the web server: clients at the push service's port, subscribers at the list's, and what
+/// nodes and Prometheus ask at neither.
+fn push_answers(engine: &Engine) -> anyhow::Result<()> {
+    let address = format!("http://127.0.0.1:{PUSH_PORT}");
+    let list = format!("http://127.0.0.1:{PORT}");
+    let metrics = published(engine, METRICS_PORT)?;
+    for (url, wanted) in [
+        (format!("{address}/status"), "\"status\":\"OK\""),
+        (format!("{list}/subscribe"), "{\"key\":"),
+        (
+            format!("http://{metrics}/push/metrics"),
+            "fedicensus_push_connections 0\n",
+        ),
+        (format!("{address}/metrics"), "\n404"),
+        (format!("{address}/subscribe"), "\n404"),
+        (format!("{address}/notif/{}", "0".repeat(32)), "\n404"),
+    ] {
+        let page = answered(&url)?;
+        if !page.contains(wanted) {
+            bail!("{url} must be answered with `{}`: {page}", wanted.trim());
+        }
+    }
+    say(&format!("push: the service is at {address}"))
 }
 
 /// Where a port of the web server's container is published: on this machine alone.

@@ -201,7 +201,7 @@ fn registered_domains_are_those_of_the_lists_own_tests() {
     }
 }
 
-/// docs/admission.md and the comment at [`List::Compiled`] say so of `default`: when this fails because the names are found to be public
+/// docs/admission-rules.md and the comment at [`List::Compiled`] say so of `default`: when this fails because the names are found to be public
 /// suffixes, both have to change.
 #[test]
 fn the_compiled_in_list_overlooks_a_wildcard_beside_a_longer_rule() {
