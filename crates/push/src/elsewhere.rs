@@ -13,5 +13,14 @@ pub use fate::Fate;
 pub use queue::{Attempt, Cursor, Next, Queue};
 pub use services::{Endpoint, PushServices};
 
+/// Push services beside this one.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// Services that messages may go to.
+    pub services: PushServices,
+    /// Has messages posted.
+    pub daemon: wire::Daemon,
+}
+
 /// Seconds for which a message is worth sending, here and at a push service: a day.
-pub const TTL_SECONDS: u32 = 86_400;
+pub const TTL_SECONDS: i64 = 86_400;

@@ -10,11 +10,11 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::PushServices;
 use crate::elsewhere::wire::Daemon;
+use crate::elsewhere::{Elsewhere, PushServices};
 use crate::endpoint::fernet::Keys;
 use crate::news::seal::{SealError, Sender};
-use crate::serve::{self, Census, Elsewhere, LOOK_EVERY, Now, Service};
+use crate::serve::{self, Census, LOOK_EVERY, Now, Service};
 use crate::session::Rules;
 use crate::storage::StorageError;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};

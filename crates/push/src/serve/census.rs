@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::Endpoint;
+use crate::elsewhere::{Elsewhere, Endpoint, TTL_SECONDS};
 use crate::endpoint::{Refusal, message};
 use crate::news::seal::{SealError, Sender, seal};
 use crate::news::section::SectionError;
@@ -22,7 +22,6 @@ use crate::notification::TOPIC_CHARS_MAX;
 use crate::storage::StorageError;
 use crate::storage::sqlite::Sqlite;
 
-use super::elsewhere::{Elsewhere, deliver, until_s};
 use super::routes::Request;
 use super::service::Service;
 
@@ -75,22 +74,9 @@ pub(super) enum NewsError {
     Seal(#[from] SealError),
 }
 
-/// Looks for a new list every [`LOOK_EVERY`] and notifies subscribers, until `shutdown`. Without a
-/// census, it only waits for `shutdown`.
-pub async fn tell(service: Arc<Service>, every: Duration, shutdown: CancellationToken) {
-    let Some(census) = service.census.clone() else {
-        return shutdown.cancelled().await;
-    };
-    let (told, newest) = watch::channel(None);
-    tokio::join!(
-        keep_looking(&service, &census, every, &told, &shutdown),
-        deliver(&service, &census, newest, &shutdown),
-    );
-}
-
 /// Notifies subscribers of each new list. `told` has the newest one whose subscribers at this
 /// service were notified; those elsewhere are owed it.
-async fn keep_looking(
+pub(super) async fn keep_looking(
     service: &Service,
     census: &Arc<Census>,
     every: Duration,
@@ -235,7 +221,7 @@ async fn tell_all(
         }
         if !owed.is_empty() {
             let (kept, sha256) = (Arc::clone(census), section.sha256.clone());
-            let until_s = until_s(service.now_s());
+            let until_s = service.now_s().saturating_add(TTL_SECONDS);
             let noted = service
                 .storage
                 .call(move |_| kept.storage.owe(&owed, &sha256, until_s));

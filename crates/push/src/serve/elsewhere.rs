@@ -11,8 +11,8 @@ use protocol::{DeliveryOrder, Host, Message, MessageOutcome, limits};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::wire::{Answer, Daemon, Request};
-use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, PushServices, Queue, TTL_SECONDS};
+use crate::elsewhere::wire::{Answer, Request};
+use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, Queue};
 use crate::news::seal::seal;
 use crate::news::text::Text;
 use crate::news::{Section, Subscription};
@@ -26,20 +26,6 @@ const FAILURE_WAIT: Duration = Duration::from_secs(60);
 
 /// Longest wait without a look at the clock, which may have been set.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-
-/// Push services beside this one.
-#[derive(Debug)]
-pub struct Elsewhere {
-    /// Services that messages may go to.
-    pub services: PushServices,
-    /// Has messages posted.
-    pub daemon: Daemon,
-}
-
-/// When a message of now is worth nothing any more, in seconds since 1970.
-pub(super) fn until_s(now_s: i64) -> i64 {
-    now_s.saturating_add(i64::from(TTL_SECONDS))
-}
 
 /// Posts what subscriptions at other push services are owed of the newest section, until
 /// `shutdown`.
