@@ -1,5 +1,4 @@
-//! What the daemon answers at its sockets: commands, the intake, the console, the push process,
-//! Prometheus.
+//! The daemon's sockets: commands, the intake, the console, the push process, Prometheus.
 
 pub mod console;
 pub mod control;

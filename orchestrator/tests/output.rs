@@ -1,4 +1,5 @@
-//! What the program says, as a shell meets it: each cause once, and no success when what was asked for could not be written.
+//! The program's output on the command line: each cause appears once, and a failed write is never a
+//! success.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't start the program fails"
@@ -24,7 +25,7 @@ fn fedicensus(arguments: &[&str], stdout: Stdio) -> Output {
         .unwrap()
 }
 
-/// That the command fails and says this alone.
+/// Asserts that the command fails with exactly this output.
 #[track_caller]
 fn says(arguments: &[&str], code: i32, expect: &str) {
     let output = fedicensus(arguments, Stdio::piped());

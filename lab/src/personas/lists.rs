@@ -1,4 +1,5 @@
-//! Hosts that are more than instances: one publishes lists for others, one says in a file what it wants of a census, one is a push service.
+//! Instances that do more: one publishes lists for others, one publishes its wish in a file, and one
+//! is a push service.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,19 +12,19 @@ use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
-/// The host.
+/// The publishing host.
 pub const HOST: &str = "lists.lab.test";
 
-/// Where it has a list of instances, in the form of the-federation.info.
+/// Path of its list of instances, in the format of the-federation.info.
 pub const PODS_PATH: &str = "/pods.json";
 
-/// Where it has a list of public suffixes, by which everything below [`SUFFIX`] has an owner of its own.
+/// Path of its public suffix list, in which each name below [`SUFFIX`] has a separate owner.
 pub const SUFFIXES_PATH: &str = "/public_suffix_list.dat";
 
 /// A private suffix of its list.
 pub const SUFFIX: &str = "lab-shapes.test";
 
-/// Whom its list of instances names: living personas with empty peers lists.
+/// The instances in its list: responding personas with empty peers lists.
 pub const PODS: [&str; 10] = [
     "by-friendica.lab-shapes.test",
     "by-friendica-old.lab-shapes.test",
@@ -37,10 +38,10 @@ pub const PODS: [&str; 10] = [
     "by-piefed.lab-shapes.test",
 ];
 
-/// A host that proves by a file that it wants to be left alone.
+/// A host that proves its opt-out by a file.
 pub const PROVING_HOST: &str = "says-so-itself.lab.test";
 
-/// Where its proof lies.
+/// Path of its proof.
 pub const PROOF_PATH: &str = "/.well-known/fedicensus";
 
 /// The lines of its proof.
@@ -56,7 +57,7 @@ pub const PUSH_PATHS: [&str; 3] = ["/push/taken", "/push/gone", "/push/busy"];
 /// The pause that it asks for once.
 pub const PUSH_PAUSE_SECONDS: u32 = 2;
 
-/// Rules of the two sections: what a whole list has at least, and more.
+/// Rules of the two sections: at least as many as in a complete list.
 const ICANN_RULES: u32 = 7000;
 const PRIVATE_RULES: u32 = 2600;
 

@@ -1,4 +1,4 @@
-//! The socket at which texts alone are answered.
+//! The socket that answers only requests for TXT records.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ async fn a_long_line_is_refused_at_the_socket_for_texts() {
     }
 }
 
-/// What an intake that was taken over could do with its socket.
+/// What a compromised intake could do with its socket.
 #[tokio::test]
 async fn the_socket_for_texts_opens_no_way_out() {
     let (rig, client) = rig(|_| {}).await;
