@@ -1,6 +1,6 @@
 //! Delivery mode: ready-made push messages for a push service, instead of a check.
 //!
-//! Posts the order's messages one after the other and prints what came of each: `hello`, a `posted`
+//! Posts the order's messages one after the other and prints each outcome: `hello`, a `posted`
 //! or `unposted` for each message in their order, `done`. Neither robots.txt nor anything else is
 //! asked for. Nothing here judges the host.
 

@@ -13,7 +13,7 @@ pub use fate::Fate;
 pub use queue::{Attempt, Cursor, Next, Queue};
 pub use services::{Endpoint, PushServices};
 
-/// Push services beside this one.
+/// Push services other than this one.
 #[derive(Debug)]
 pub struct Elsewhere {
     /// Services that messages may go to.

@@ -1,4 +1,4 @@
-//! The lines of a run in delivery mode → what came of each message, or a fault of ours.
+//! The lines of a run in delivery mode → an outcome for each message, or a fault of ours.
 //!
 //! Takes lines of stdout, how the container ended and the gateway's account. Rejects whatever is
 //! not in the order of delivery mode: `hello`, a `posted` or `unposted` for each message in their
@@ -29,7 +29,7 @@ enum Progress {
     Done,
 }
 
-/// What came of a delivery.
+/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// An outcome for each message, in the order's order.

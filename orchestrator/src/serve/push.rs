@@ -1,10 +1,9 @@
 //! The daemon's socket for the push process: messages for other push services.
 //!
 //! Takes requests of [`push::elsewhere::wire`] and has a container of the checker image post their
-//! messages, through the gateway like all others. The push process may have been taken over, so a
-//! host is asked only if the daemon's own settings name it and the rules let it be asked; one
-//! request at a time, at a pace. Nothing that comes of it changes a row of the census (invariant
-//! I3).
+//! messages, through the gateway. The push process may be compromised, so a host is contacted only
+//! if the daemon's own settings name it and it has not opted out; one request at a time, at a pace.
+//! No result changes a row of the census (invariant I3).
 
 use std::path::Path;
 use std::sync::Arc;

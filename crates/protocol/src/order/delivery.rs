@@ -1,4 +1,4 @@
-//! Push messages: what a checker in delivery mode posts to a push service, and what came of each.
+//! Push messages: what a checker in delivery mode posts to a push service, and their outcomes.
 //!
 //! Such a run is no check: nothing in it is a verdict about the host. See decision record 0002.
 
@@ -207,7 +207,7 @@ impl From<MessageBody> for String {
     }
 }
 
-/// What came of one message.
+/// The outcome of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MessageOutcome {

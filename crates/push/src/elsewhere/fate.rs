@@ -2,7 +2,7 @@
 
 use protocol::MessageOutcome;
 
-/// What becomes of a message, and of its subscription.
+/// What to do with a message and its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The push service has it.

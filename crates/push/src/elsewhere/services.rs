@@ -34,7 +34,7 @@ impl Endpoint {
         let rest = text.strip_prefix("https://")?;
         let (name, path) = rest.split_at_checked(rest.find('/')?)?;
         let host = Host::parse(name).ok()?;
-        // Another spelling would be another origin to whoever compares texts.
+        // A push service compares the origin in a signature as text.
         if host.as_str() != name {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The wire between the push process and the daemon: one request a connection, a line of JSON, and
 //! one line back.
 //!
-//! A push process that was taken over can have messages posted to the services that the daemon's
+//! A compromised push process can have messages posted to the services that the daemon's
 //! own settings name, within the bounds of their types and at the daemon's and the gateway's paces.
 //! Nothing else can be said here.
 

@@ -213,7 +213,7 @@ impl Deliveries<'_> {
         Ok(batch)
     }
 
-    /// Has messages posted, and notes what came of it.
+    /// Has messages posted, and notes their outcomes.
     async fn ask(&mut self, host: &Host, messages: DeliveryOrder, batch: &mut Batch) {
         let request = Request::Deliver {
             host: host.clone(),
@@ -258,7 +258,7 @@ impl Deliveries<'_> {
         self.sort(host, batch, &outcomes);
     }
 
-    /// Sorts the messages that were sent by what becomes of them.
+    /// Sorts the messages that were sent by their outcomes.
     fn sort(&self, host: &Host, batch: &mut Batch, outcomes: &[MessageOutcome]) {
         let meters = &self.service.meters;
         let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);

@@ -17,7 +17,7 @@ use crate::services::tests::services;
 
 const PUSH_SERVICE: &str = "wns2.push.example.com";
 
-/// A daemon's socket whose gateway says what it is told to, and counts.
+/// A daemon's socket with a gateway that gives one answer, and counts.
 struct Rig {
     dir: TempDir,
     store: Store,
