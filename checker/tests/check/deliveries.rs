@@ -76,6 +76,11 @@ async fn messages_are_posted_in_their_order_over_one_connection_and_nothing_else
         ]
     );
     assert_eq!(outcome.connections, 1);
+    // A body that is not read to its end would cost its connection.
+    let Some(Event::Done { bytes, .. }) = outcome.events.last() else {
+        panic!("{:?}", outcome.events);
+    };
+    assert_eq!(*bytes, 13);
     for line in [
         "ttl: 3600",
         "topic: topic3",
