@@ -1,4 +1,4 @@
-//! The only module that opens a connection: one host, one request at a time, robots.txt asked before each.
+//! The only module that opens a connection: one host, one request at a time, robots.txt asked before each but for push messages.
 //!
 //! In: a path on the host. Out: an answer whose body is still to be read, within its bounds. Refused: every other host, port and scheme, redirects
 //! to them (they are told, not followed), more requests than a check may make, and heads and bodies over their bounds.
@@ -8,6 +8,7 @@ mod body;
 mod certificate;
 mod failure;
 mod pace;
+mod post;
 mod progress;
 mod target;
 mod tls;
@@ -19,13 +20,14 @@ use std::time::SystemTime;
 
 use protocol::{Host, user_agent};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 pub use self::answer::Answer;
 pub use self::body::Body;
 pub use self::failure::{Failure, SetupError};
+pub use self::post::Posted;
 pub use self::target::{Target, resolve};
 pub use self::tls::TlsFailure;
 use crate::documents::robots::Rules;
@@ -95,6 +97,16 @@ pub struct Fetcher {
 enum KeptAlive {
     Perhaps,
     No,
+}
+
+impl KeptAlive {
+    fn after(response: &Response) -> Self {
+        let connection = response.headers().get("connection");
+        match connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close")) {
+            true => Self::No,
+            false => Self::Perhaps,
+        }
+    }
 }
 
 impl Fetcher {
@@ -251,12 +263,7 @@ impl Fetcher {
             outcome => outcome,
         };
         if let Ok(response) = &outcome {
-            let connection = response.headers().get("connection");
-            let closes =
-                connection.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"));
-            if !closes {
-                self.kept_alive = KeptAlive::Perhaps;
-            }
+            self.kept_alive = KeptAlive::after(response);
         }
         outcome
     }
@@ -265,10 +272,7 @@ impl Fetcher {
         if self.requests >= self.limits.requests {
             return Err(Failure::Requests);
         }
-        timeout_at(self.deadline, self.pace.turn())
-            .await
-            .map_err(|_elapsed| Failure::Deadline)?;
-        self.requests = self.requests.saturating_add(1);
+        self.wait_for_turn().await?;
         let method = match ask.post {
             Some(_) => Method::POST,
             None => Method::GET,
@@ -287,6 +291,20 @@ impl Fetcher {
                 .header("content-type", "application/json")
                 .body(json.clone());
         }
+        self.exchange(request).await
+    }
+
+    /// Waits until the pace lets a request through, and counts it.
+    async fn wait_for_turn(&mut self) -> Result<(), Failure> {
+        timeout_at(self.deadline, self.pace.turn())
+            .await
+            .map_err(|_elapsed| Failure::Deadline)?;
+        self.requests = self.requests.saturating_add(1);
+        Ok(())
+    }
+
+    /// Sends a request that may be made, and waits for the head of its answer.
+    async fn exchange(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let first_byte = Instant::now().checked_add(self.limits.first_byte);
         let until = first_byte.map_or(self.deadline, |instant| instant.min(self.deadline));
         match timeout_at(until, request.send()).await {

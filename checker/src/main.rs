@@ -1,4 +1,4 @@
-//! Arguments → a check, a public list, a walk, a probe or a wait → exit code.
+//! Arguments → a check, a public list, a walk, a delivery, a probe or a wait → exit code.
 //!
 //! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
 //! line on stderr.
@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
-use checker::order::{self, ExtraRoots, by_hand};
+use checker::order::{self, ExtraRoots, by_hand, delivery};
 use checker::sandbox::{probe, rlimits};
 use checker::{check, list, walk};
 use clap::Parser;
@@ -163,10 +163,11 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
         .max_blocking_threads(1)
         .build()?;
     let ended = runtime.block_on(async {
-        match (&order.list, order.walk) {
-            (Some(list), _) => list::run(&mut fetcher, emitter, list).await,
-            (None, Some(walk)) => walk::run(&mut fetcher, emitter, walk).await,
-            (None, None) => check::run(&mut fetcher, emitter, order.peers).await,
+        match (&order.list, order.walk, &order.delivery) {
+            (Some(list), _, _) => list::run(&mut fetcher, emitter, list).await,
+            (None, Some(walk), _) => walk::run(&mut fetcher, emitter, walk).await,
+            (None, None, Some(order)) => delivery::run(&mut fetcher, emitter, order).await,
+            (None, None, None) => check::run(&mut fetcher, emitter, order.peers).await,
         }
     });
     // A look-up or a parser that still hangs is not waited for: everything was told.
@@ -200,6 +201,8 @@ fn directly(
             })
         }),
         walk: arguments.walk.map(|seed| WalkOrder { seed }),
+        // Messages are made by a program.
+        delivery: None,
     };
     Ok((fetcher, order))
 }

@@ -4,6 +4,7 @@
 //! that is not exactly an order; that is a fault of ours, found before `hello`, so that it never counts against the host.
 
 pub mod by_hand;
+pub mod delivery;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,9 +12,6 @@ use std::path::{Path, PathBuf};
 
 use protocol::CheckOrder;
 use protocol::limits;
-
-/// Longest order: a contact, a path and some words.
-const ORDER_BYTES_MAX: u64 = 4 * 1024;
 
 /// Longest file of further roots. A CA's certificate in PEM takes 1 to 2 KiB.
 pub const CA_BYTES_MAX: u64 = 256 * 1024;
@@ -69,7 +67,7 @@ pub enum EgressError {
     #[error("the order is not of the form agreed upon")]
     Order(#[source] serde_json::Error),
     /// The order asks for two things at once.
-    #[error("the order asks for a list and for a walk; a container does one of them")]
+    #[error("the order asks for several of list, walk and delivery; a container does one of them")]
     TwoOrders,
 }
 
@@ -79,9 +77,10 @@ pub enum EgressError {
 /// When the order or the socket is missing, a file is over its bound or malformed, or there are
 /// further trust roots that `roots` refuses.
 pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> {
-    let order = read_file(&directory.join(limits::ORDER_FILE), ORDER_BYTES_MAX)?;
+    let bytes_max = u64::try_from(limits::ORDER_BYTES_MAX).unwrap_or(u64::MAX);
+    let order = read_file(&directory.join(limits::ORDER_FILE), bytes_max)?;
     let order: CheckOrder = serde_json::from_slice(&order).map_err(EgressError::Order)?;
-    if order.list.is_some() && order.walk.is_some() {
+    if !order.is_one() {
         return Err(EgressError::TwoOrders);
     }
     let ca = directory.join(limits::EXTRA_CA_FILE);
@@ -174,13 +173,19 @@ mod tests {
                 Err(EgressError::Order(_))
             ));
         }
-        let both = r#"{"contact":"a","peers":"skip","list":{"path":"/","format":"csv","names_max":1},"walk":{"seed":1}}"#;
-        fs::write(directory.path().join("order.json"), both).unwrap();
-        assert!(matches!(
-            read(directory.path(), ExtraRoots::Refuse),
-            Err(EgressError::TwoOrders)
-        ));
-        let long = format!("{ORDER}{}", " ".repeat(5000));
+        let list = r#""list":{"path":"/","format":"csv","names_max":1}"#;
+        let walk = r#""walk":{"seed":1}"#;
+        let delivery =
+            r#""delivery":[{"path":"/","ttl_s":1,"topic":"t","authorization":"a","body":""}]"#;
+        for (one, other) in [(list, walk), (walk, delivery), (delivery, list)] {
+            let both = format!(r#"{{"contact":"a","peers":"skip",{one},{other}}}"#);
+            fs::write(directory.path().join("order.json"), both).unwrap();
+            assert!(matches!(
+                read(directory.path(), ExtraRoots::Refuse),
+                Err(EgressError::TwoOrders)
+            ));
+        }
+        let long = format!("{ORDER}{}", " ".repeat(limits::ORDER_BYTES_MAX));
         fs::write(directory.path().join("order.json"), long).unwrap();
         assert!(matches!(
             read(directory.path(), ExtraRoots::Refuse),

@@ -163,6 +163,8 @@ fn of_finding(finding: Event) -> Ended {
         | Event::Listed { .. }
         | Event::Unlisted { .. }
         | Event::Walked { .. }
+        | Event::Posted { .. }
+        | Event::Unposted { .. }
         | Event::Done { .. } => plain(WalkOutcome::Unresponsive),
     }
 }

@@ -24,6 +24,7 @@ use crate::serve::intake::IntakeServer;
 use crate::serve::intake::proofs::Visits;
 use crate::serve::metrics::survey::Places;
 use crate::serve::metrics::{MetricsServer, Source, Surveyor};
+use crate::serve::push::{PushHandler, PushServer};
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
@@ -49,6 +50,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let handler = Handler::with_daemon(&services, orders, live.clone()).with_sources(&sources);
     let intake = intake_server(config, &store, &services, &handler)?;
     let console = console_server(config, &store, &services, &handler)?;
+    let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
@@ -83,6 +85,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         control,
         if_there(intake.map(|server| server.serve(shutdown.clone()))),
         if_there(console.map(|server| server.serve(shutdown.clone()))),
+        if_there(push.map(|server| server.serve(shutdown.clone()))),
         if_there(metrics.map(|server| server.serve(shutdown.clone()))),
         waiting,
         grouped,
@@ -128,6 +131,14 @@ fn console_server(
     let (reader, services) = (store.reader()?, services.clone());
     let answers = ConsoleHandler::new(handler.clone(), reader, services, config.data_dir.clone());
     ConsoleServer::open(path, answers).map(Some)
+}
+
+fn push_server(config: &Config, services: &Services) -> anyhow::Result<Option<PushServer>> {
+    let Some(path) = &config.push_socket else {
+        return Ok(None);
+    };
+    let push_services = config.push_services.clone().into();
+    PushServer::open(path, PushHandler::new(services.clone(), push_services)).map(Some)
 }
 
 fn metrics_server(

@@ -1,6 +1,7 @@
 //! What is published, as others read it: files, pages, and what the web server logs about visitors.
 
 mod consumers;
+mod elsewhere;
 mod files;
 mod registrations;
 mod site;

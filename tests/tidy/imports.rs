@@ -59,10 +59,10 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["accounts", "limiter", "local-socket"],
         &["rusqlite", "reqwest", "bollard"],
     ),
-    // Nothing of the census: it reads published files only.
+    // Of the census only names, messages and pure rules: it reads published files only.
     (
         "push",
-        &["local-socket"],
+        &["protocol", "census", "local-socket"],
         &["reqwest", "bollard", "rand", "jiff"],
     ),
     // Only tokio's locks and timer.

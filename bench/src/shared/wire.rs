@@ -40,6 +40,7 @@ pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<
             peers,
             list: None,
             walk: None,
+            delivery: None,
         },
         wish: protocol::egress::Wish::default(),
     };

@@ -9,6 +9,7 @@
 )]
 
 mod binary;
+mod deliveries;
 mod findings;
 mod hostile;
 mod lists;

@@ -9,9 +9,10 @@ use std::time::{Duration, SystemTime};
 use checker::emit::Emitter;
 use checker::fetch::{Fetcher, Start, Way};
 use checker::limits::Limits;
+use checker::order::delivery;
 use checker::{check, list, walk};
 use protocol::order::AskPeers;
-use protocol::{Event, Host, ListOrder, WalkOrder};
+use protocol::{DeliveryOrder, Event, Host, ListOrder, WalkOrder};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -32,6 +33,8 @@ pub(crate) const POINTER: &str = r#"{"links":[{"rel":"http://nodeinfo.diaspora.s
 pub(crate) enum Reply {
     /// These bytes, as they are, and then the end.
     Raw(Vec<u8>),
+    /// These bytes, as they are, and then the next request of the connection.
+    Keep(Vec<u8>),
     /// These bytes, and then nothing more, for ever.
     RawThenSilence(Vec<u8>),
     /// The first bytes, then the second ones again and again.
@@ -109,6 +112,8 @@ pub(crate) struct Outcome {
     pub(crate) requests: Vec<String>,
     /// The heads of all requests.
     pub(crate) heads: String,
+    /// Connections on which a request came.
+    pub(crate) connections: usize,
 }
 
 impl World {
@@ -180,6 +185,14 @@ impl World {
         walk::run(&mut fetcher, emitter, WalkOrder { seed })
             .await
             .unwrap();
+        let events = parse(&kept.0.lock().unwrap());
+        served.outcome(events)
+    }
+
+    /// Delivers messages in this process.
+    pub(crate) async fn deliver(self, order: &DeliveryOrder) -> Outcome {
+        let (served, mut fetcher, emitter, kept) = self.begin();
+        delivery::run(&mut fetcher, emitter, order).await.unwrap();
         let events = parse(&kept.0.lock().unwrap());
         served.outcome(events)
     }
@@ -278,6 +291,7 @@ pub(crate) struct Served {
 struct Seen {
     requests: Vec<String>,
     heads: String,
+    connections: usize,
 }
 
 impl Served {
@@ -291,6 +305,7 @@ impl Served {
             events,
             requests: seen.requests.clone(),
             heads: seen.heads.clone(),
+            connections: seen.connections,
         }
     }
 }
@@ -368,7 +383,26 @@ async fn converse(
         | Certificate::IncompleteChain => {}
     }
     let mut stream = acceptor.accept(stream).await?;
-    let head = read_head(&mut stream).await?;
+    let mut is_first = true;
+    loop {
+        let key = read_request(&mut stream, seen).await?;
+        if std::mem::take(&mut is_first) {
+            seen.lock().unwrap().connections += 1;
+        }
+        let not_found = answer("404 Not Found", &[], b"");
+        match world.table.get(&key).unwrap_or(&not_found) {
+            Reply::Keep(bytes) => stream.write_all(bytes).await?,
+            reply => return play(&mut stream, reply).await,
+        }
+    }
+}
+
+/// Reads a request and notes it. Returns its key in the table.
+async fn read_request<S: tokio::io::AsyncRead + Unpin>(
+    stream: &mut S,
+    seen: &Mutex<Seen>,
+) -> std::io::Result<String> {
+    let head = read_head(stream).await?;
     let first = head.lines().next().unwrap_or_default().to_owned();
     let mut words = first.split(' ');
     let (method, path) = (
@@ -384,15 +418,12 @@ async fn converse(
         "GET" => path.to_owned(),
         _ => format!("{method} {path}"),
     };
-    {
-        let mut seen = seen.lock().unwrap();
-        let body = String::from_utf8_lossy(&body).into_owned();
-        seen.requests
-            .push(format!("{key} {body}").trim_end().to_owned());
-        seen.heads.push_str(&head);
-    }
-    let not_found = answer("404 Not Found", &[], b"");
-    play(&mut stream, world.table.get(&key).unwrap_or(&not_found)).await
+    let mut seen = seen.lock().unwrap();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    seen.requests
+        .push(format!("{key} {body}").trim_end().to_owned());
+    seen.heads.push_str(&head);
+    Ok(key)
 }
 
 async fn play<S: tokio::io::AsyncWrite + Unpin>(
@@ -400,7 +431,7 @@ async fn play<S: tokio::io::AsyncWrite + Unpin>(
     reply: &Reply,
 ) -> std::io::Result<()> {
     match reply {
-        Reply::Raw(bytes) => stream.write_all(bytes).await?,
+        Reply::Raw(bytes) | Reply::Keep(bytes) => stream.write_all(bytes).await?,
         Reply::RawThenSilence(bytes) => {
             stream.write_all(bytes).await?;
             stream.flush().await?;

@@ -14,7 +14,7 @@ use crate::wire::lines::{self, LineError};
 /// # Errors
 /// Fails if there is no valid request.
 pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, LineError> {
-    lines::read(reader, Duration::MAX).await
+    lines::read_request(reader, Duration::MAX).await
 }
 
 /// The next answer, as the orchestrator reads it.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Host;
 use crate::limits;
 use crate::list::{ListOutcome, UnlistedReason};
+use crate::order::delivery::UnpostedReason;
 
 /// One line of a checker's stdout: an object with exactly one key. Unknown keys are a breach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,23 @@ pub enum Event {
         /// When the host lets us ask again, in seconds from now, where it said that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,
+    },
+    /// Delivery mode: the push service answered a message. No verdict.
+    Posted {
+        /// Which message of the order, counted from 0.
+        message: u32,
+        /// HTTP status; redirects are not followed.
+        status: u16,
+        /// `Retry-After` in seconds from now, at most [`limits::RETRY_AFTER_SECONDS_MAX`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_s: Option<u64>,
+    },
+    /// Delivery mode: there is no answer to a message. No verdict.
+    Unposted {
+        /// Which message of the order, counted from 0.
+        message: u32,
+        /// Why.
+        reason: UnpostedReason,
     },
     /// The last line.
     Done {
@@ -397,10 +415,20 @@ impl Event {
                 lines.len() <= limits::SUFFIX_LINES_PER_LINE_MAX
                     && lines.iter().all(|line| is_suffix_line(line))
             }
+            Self::Posted {
+                status,
+                retry_after_s,
+                ..
+            } => {
+                (100..=999).contains(status)
+                    && retry_after_s
+                        .is_none_or(|seconds| seconds <= limits::RETRY_AFTER_SECONDS_MAX)
+            }
             Self::Moved { .. }
             | Self::OptedOut {}
             | Self::Gone {}
             | Self::Refused { .. }
+            | Self::Unposted { .. }
             | Self::PeersEnd { .. }
             | Self::Listed { .. }
             | Self::Walked { .. }
@@ -423,131 +451,4 @@ pub fn is_suffix_line(line: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Option<Event> {
-        serde_json::from_str(line).ok()
-    }
-
-    #[test]
-    fn the_wire_is_as_the_design_shows_it() {
-        let hello = Event::Hello {
-            protocol: limits::PROTOCOL_VERSION,
-            checker: "0.1.0".to_owned(),
-        };
-        let line = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
-        assert_eq!(serde_json::to_string(&hello).unwrap(), line);
-        assert_eq!(parse(line), Some(hello));
-        assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
-    }
-
-    /// What a program of protocol 1 reads as `alive`.
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only whether it is read matters")]
-    struct FormerAlive {
-        software: String,
-        #[serde(default)]
-        version: Option<String>,
-        private: Private,
-    }
-
-    /// It would count against the host what only our deployment did wrong. So it must refuse the
-    /// `hello` already, which is a fault of ours.
-    #[test]
-    fn an_alive_that_a_former_program_refuses_follows_a_hello_that_it_refuses() {
-        let alive = |open_registrations| Event::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations,
-        };
-        for (said, former_reads_it, expect) in [
-            (
-                Some(true),
-                false,
-                r#"{"alive":{"software":"mastodon","private":"no","open_registrations":true}}"#,
-            ),
-            (
-                None,
-                true,
-                r#"{"alive":{"software":"mastodon","private":"no"}}"#,
-            ),
-        ] {
-            let line = serde_json::to_string(&alive(said)).unwrap();
-            assert_eq!(line, expect);
-            assert_eq!(parse(&line), Some(alive(said)));
-            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-            let former = FormerAlive::deserialize(&value["alive"]);
-            assert_eq!(former.is_ok(), former_reads_it, "{former:?}");
-        }
-        assert_ne!(limits::PROTOCOL_VERSION, 1);
-    }
-
-    #[test]
-    fn whatever_is_not_exactly_in_the_language_is_no_event() {
-        for line in [
-            r#"{"alive":{"software":"a","private":"no"},"moved":{"to":"b.example"}}"#,
-            r#"{"alive":{"software":"a","private":"no","users":7}}"#,
-            r#"{"alive":{"software":"a","software":"b","private":"no"}}"#,
-            r#"{"alive":{"software":"a","private":"no","open_registrations":"yes"}}"#,
-            r#"{"alive":{"software":"a","private":"no","open_registrations":1}}"#,
-            r#"{"opted_out":null}"#,
-            r#"{"opted_out":{"host":"b.example"}}"#,
-            r#"{"moved":{"to":"b.example/x"}}"#,
-            r#"{"peers":{"hosts":["127.0.0.1"]}}"#,
-            r#"{"dead":{"reason":"because"}}"#,
-            r#"{"state":{}}"#,
-            r#"{}"#,
-            r#"[]"#,
-            r#""hello""#,
-        ] {
-            assert_eq!(parse(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_checker_cannot_speak_for_the_gateway() {
-        for reason in ["no_such_name", "memory", "faulting"] {
-            let event = parse(&format!(r#"{{"dead":{{"reason":"{reason}"}}}}"#)).unwrap();
-            assert!(!event.is_within_bounds(), "{reason}");
-        }
-    }
-
-    #[test]
-    fn the_events_of_lists_are_bounded() {
-        let event = parse(r#"{"listed":{"outcome":"complete","dropped":0}}"#);
-        assert!(event.unwrap().is_within_bounds());
-        let event = parse(r#"{"unlisted":{"reason":"status","status":404}}"#);
-        assert!(event.unwrap().is_within_bounds());
-        for line in [
-            r#"{"listed":{"outcome":"failed","dropped":0}}"#,
-            r#"{"listed":{"outcome":"complete","dropped":0,"state":"alive"}}"#,
-            r#"{"unlisted":{"reason":"dead"}}"#,
-            r#"{"suffix_lines":{"lines":[7]}}"#,
-        ] {
-            assert_eq!(parse(line), None, "{line}");
-        }
-        let check = |lines: Vec<String>, expect: bool| {
-            assert_eq!(Event::SuffixLines { lines }.is_within_bounds(), expect);
-        };
-        check(vec![String::new(); limits::SUFFIX_LINES_PER_LINE_MAX], true);
-        check(
-            vec![String::new(); limits::SUFFIX_LINES_PER_LINE_MAX + 1],
-            false,
-        );
-        check(vec!["x".repeat(limits::SUFFIX_LINE_BYTES_MAX)], true);
-        check(vec!["x".repeat(limits::SUFFIX_LINE_BYTES_MAX + 1)], false);
-        check(vec!["//\tx".to_owned()], true);
-        check(vec!["com\nevil".to_owned()], false);
-        check(vec!["com\revil".to_owned()], false);
-        let to = Some("x".repeat(limits::TEXT_BYTES_MAX + 61));
-        let event = Event::Unlisted {
-            reason: UnlistedReason::BadRedirect,
-            status: None,
-            to,
-        };
-        assert!(!event.is_within_bounds());
-    }
-}
+mod tests;

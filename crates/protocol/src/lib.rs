@@ -26,5 +26,6 @@ pub use event::{DeadReason, Event, PeersOutcome, Private, WalkOutcome};
 pub use host::{Host, HostError, canonical_name};
 pub use line::parse_line;
 pub use list::{ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
+pub use order::delivery::{DeliveryOrder, Message, MessageOutcome, UnpostedReason};
 pub use order::{CheckOrder, WalkOrder, user_agent};
 pub use probe::ProbeReport;

@@ -74,6 +74,32 @@ pub const WALK_ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Names that a walk may tell: its 40 requests bring at most some hundred posts each, of two hosts.
 pub const WALK_HOSTS_MAX: u64 = 10_000;
 
+/// Messages in one delivery. At the pace of requests they take 25 s, half of a container's time.
+pub const MESSAGES_MAX: usize = 100;
+
+/// Bytes of a message's encrypted body: what every push service has to take (RFC 8030 §7.2).
+pub const MESSAGE_BODY_BYTES_MAX: usize = 4096;
+
+/// Bytes of a message's `Authorization`: a signed token and a key take some 400.
+pub const MESSAGE_HEADER_BYTES_MAX: usize = 1024;
+
+/// Bytes of all messages of a delivery as JSON. A hundred of ours take some 200 KiB; posted, they
+/// and their heads stay well below [`EGRESS_BYTES_UP_MAX`].
+pub const MESSAGES_BYTES_MAX: usize = 240 * 1024;
+
+/// Bytes of an order: all messages, a contact, a path and some words.
+pub const ORDER_BYTES_MAX: usize = MESSAGES_BYTES_MAX + 4 * 1024;
+
+/// Failed connections after which a delivery posts nothing more: one may be chance.
+pub const DELIVERY_FAILURES_MAX: u32 = 3;
+
+/// Bytes of a push service's answer that are read, so that the connection can be kept: errors have
+/// some hundred.
+pub const DELIVERY_ANSWER_BYTES_MAX: u64 = 4 * 1024;
+
+/// Longest `Retry-After` that a delivery reports, in seconds: a message is worthless after a day.
+pub const RETRY_AFTER_SECONDS_MAX: u64 = 86_400;
+
 /// Decoded bytes of a public list. The largest that are read hold whole records of 30 000 servers, some 20 MiB; what goes over the wire is bounded by
 /// [`EGRESS_BYTES_DOWN_MAX`], so the largest have to be compressed.
 pub const LIST_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -99,7 +125,7 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Bytes that the gateway lets through from the host in one check: robots, NodeInfo and peers, with room for TLS, headers and incompressible encodings.
 pub const EGRESS_BYTES_DOWN_MAX: u64 = 24 * 1024 * 1024;
 
-/// Bytes that the gateway lets through to the host in one check: forty requests of 4 KiB and the handshakes.
+/// Bytes that the gateway lets through to the host in one check: forty requests of 4 KiB, or a delivery, and the handshakes.
 pub const EGRESS_BYTES_UP_MAX: u64 = 512 * 1024;
 
 /// Connections through one egress socket. A checker keeps one alive and reconnects when the host closes it after each answer.

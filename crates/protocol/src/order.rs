@@ -1,7 +1,10 @@
 //! What a check is asked to do beyond its host. The gateway lays it beside the egress socket; see decision record 0002.
 
+pub mod delivery;
+
 use serde::{Deserialize, Serialize};
 
+use self::delivery::DeliveryOrder;
 use crate::list::ListOrder;
 
 /// The content of `order.json` in a check's egress directory.
@@ -22,6 +25,22 @@ pub struct CheckOrder {
     /// The walk that is wanted instead of a check, never together with a list. Left out where none is; programs that know no walks refuse the order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkOrder>,
+    /// Push messages to be posted instead of a check, never together with a list or a walk. `None`
+    /// is left out of the JSON. A program that does not know this field rejects the order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryOrder>,
+}
+
+impl CheckOrder {
+    /// Whether it asks for one thing at most: a list, a walk or a delivery.
+    pub fn is_one(&self) -> bool {
+        let asked = [
+            self.list.is_some(),
+            self.walk.is_some(),
+            self.delivery.is_some(),
+        ];
+        asked.into_iter().filter(|is_asked| *is_asked).count() <= 1
+    }
 }
 
 /// A walk through the host's public posts, threads and favourites, for the names of other hosts.
@@ -57,6 +76,7 @@ pub enum AskPeers {
 
 #[cfg(test)]
 mod tests {
+    use super::delivery::{Message, MessageBody};
     use super::*;
     use crate::list::{ListFormat, ListPath};
 
@@ -67,6 +87,17 @@ mod tests {
     struct FormerOrder {
         contact: String,
         peers: AskPeers,
+    }
+
+    fn delivery() -> DeliveryOrder {
+        let message = Message {
+            path: ListPath::parse("/p").unwrap(),
+            ttl_s: 60,
+            topic: "t".to_owned().try_into().unwrap(),
+            authorization: "vapid t=a, k=b".to_owned().try_into().unwrap(),
+            body: MessageBody::new(b"hi".to_vec()).unwrap(),
+        };
+        DeliveryOrder::new(vec![message]).unwrap()
     }
 
     #[test]
@@ -82,6 +113,7 @@ mod tests {
             peers: AskPeers::Skip,
             list: None,
             walk: None,
+            delivery: None,
         };
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
@@ -91,7 +123,19 @@ mod tests {
         assert_eq!(text, r#"{"contact":"a","peers":"skip","walk":{"seed":7}}"#);
         assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
         assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
+        assert!(order.is_one());
         order.walk = None;
+        order.delivery = Some(delivery());
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(
+            text,
+            r#"{"contact":"a","peers":"skip","delivery":[{"path":"/p","ttl_s":60,"topic":"t","authorization":"vapid t=a, k=b","body":"aGk="}]}"#
+        );
+        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
+        assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
+        order.walk = Some(WalkOrder { seed: 7 });
+        assert!(!order.is_one());
+        (order.walk, order.delivery) = (None, None);
         order.list = Some(Box::new(ListOrder {
             path: ListPath::parse("/x").unwrap(),
             format: ListFormat::Csv,

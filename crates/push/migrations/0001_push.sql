@@ -55,8 +55,15 @@ CREATE TABLE subscriptions (
     filter TEXT NOT NULL,
     public_key BLOB NOT NULL,
     secret BLOB NOT NULL,
+    -- A message about this section is still to be posted to another push service. It is worth
+    -- nothing after a newer section, or at this time.
+    owed TEXT,
+    owed_until_s INTEGER NOT NULL DEFAULT 0,
     UNIQUE (endpoint, filter)
 ) STRICT;
+
+-- For the next messages to a push service.
+CREATE INDEX subscriptions_owed ON subscriptions (owed, endpoint) WHERE owed IS NOT NULL;
 
 CREATE INDEX messages_by_expiry ON messages (expires_s);
 -- For the last place, at the start.

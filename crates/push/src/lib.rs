@@ -17,6 +17,7 @@
     )
 )]
 
+pub mod elsewhere;
 pub mod endpoint;
 pub mod ids;
 pub mod news;

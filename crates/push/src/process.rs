@@ -10,6 +10,8 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::elsewhere::wire::Daemon;
+use crate::elsewhere::{Elsewhere, PushServices};
 use crate::endpoint::fernet::Keys;
 use crate::news::seal::{SealError, Sender};
 use crate::serve::{self, Census, LOOK_EVERY, Now, Service};
@@ -47,6 +49,10 @@ pub struct Settings {
     pub contact: String,
     /// The census's published folder of changes. Nobody is notified while it is missing.
     pub changes: PathBuf,
+    /// Other push services to which notifications may go.
+    pub services: PushServices,
+    /// The daemon's socket, at which messages to other push services are handed over.
+    pub daemon: PathBuf,
 }
 
 /// The process can't do its work.
@@ -127,6 +133,10 @@ fn service(
         storage: Arc::clone(storage),
         sender: sender.map_err(|_damaged| ProcessError::Key(SIGNING_KEY))?,
         changes: settings.changes.clone(),
+        elsewhere: Elsewhere {
+            services: settings.services.clone(),
+            daemon: Daemon::new(settings.daemon.clone()),
+        },
     };
     let service = serve::Settings {
         origin: settings.origin.clone(),

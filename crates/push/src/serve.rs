@@ -4,6 +4,7 @@ mod census;
 mod clients;
 mod connection;
 mod delivery;
+mod elsewhere;
 mod listen;
 mod meters;
 mod nodes;
@@ -12,8 +13,28 @@ mod service;
 mod storage_thread;
 mod sweep;
 
-pub use census::{BROADCAST, Census, LOOK_EVERY, tell};
+pub use census::{BROADCAST, Census, LOOK_EVERY};
 pub use listen::{converse, listen};
 pub use routes::{internal, public};
 pub use service::{Now, Service, Settings};
 pub use sweep::sweep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Looks for a new list `every` so often, [`LOOK_EVERY`] in a deployment, and notifies subscribers
+/// here and at other push services, until `shutdown`. Without a census, it only waits for
+/// `shutdown`.
+pub async fn tell(service: Arc<Service>, every: Duration, shutdown: CancellationToken) {
+    let Some(census) = service.census.clone() else {
+        return shutdown.cancelled().await;
+    };
+    let (told, newest) = watch::channel(None);
+    tokio::join!(
+        census::keep_looking(&service, &census, every, &told, &shutdown),
+        elsewhere::deliver(&service, &census, newest, &shutdown),
+    );
+}

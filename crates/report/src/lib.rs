@@ -5,6 +5,7 @@
 //! product, the tests and the fuzz targets drive the same code.
 
 pub mod check;
+pub mod delivery;
 mod fault;
 pub mod lines;
 pub mod list;

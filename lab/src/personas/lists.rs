@@ -1,13 +1,16 @@
-//! An instance that also publishes lists for others, and one that publishes its wish in a file.
+//! Instances that do more: one publishes lists for others, one publishes its wish in a file, and one
+//! is a push service.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
 use super::shapes::living;
 use super::table::Table;
 use crate::expectation::Expectation;
-use crate::play::Answer;
+use crate::play::{Answer, Play};
 
 /// The publishing host.
 pub const HOST: &str = "lists.lab.test";
@@ -44,6 +47,16 @@ pub const PROOF_PATH: &str = "/.well-known/fedicensus";
 /// The lines of its proof.
 pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-out"];
 
+/// A push service.
+pub const PUSH_HOST: &str = "push.lab.test";
+
+/// Paths of its endpoints: it takes messages for the first, the second is gone, and for the third it
+/// asks for a pause of [`PUSH_PAUSE_SECONDS`] before it takes them.
+pub const PUSH_PATHS: [&str; 3] = ["/push/taken", "/push/gone", "/push/busy"];
+
+/// The pause that it asks for once.
+pub const PUSH_PAUSE_SECONDS: u32 = 2;
+
 /// Rules of the two sections: at least as many as in a complete list.
 const ICANN_RULES: u32 = 7000;
 const PRIVATE_RULES: u32 = 2600;
@@ -68,6 +81,33 @@ pub(super) fn add(table: &mut Table) {
         Expectation::alive(),
         living(PROVING_HOST, "mastodon", "4.5.2").route(PROOF_PATH, Answer::text(proof)),
     );
+    table.add(
+        PUSH_HOST,
+        "Is a push service as well, which takes messages, ends subscriptions and asks for pauses",
+        &[],
+        Expectation::alive(),
+        push_service(),
+    );
+}
+
+/// Answers endpoints as [`PUSH_PATHS`] says, and only posts.
+fn push_service() -> Play {
+    let [taken, gone, busy] = PUSH_PATHS;
+    let posted = |answer: Answer| {
+        Answer::make(move |request| match request.method.as_str() {
+            "POST" => answer.clone(),
+            _ => Answer::status(405),
+        })
+    };
+    let has_paused = Arc::new(AtomicBool::new(false));
+    let once_busy = Answer::make(move |_| match has_paused.swap(true, Ordering::Relaxed) {
+        true => Answer::status(201),
+        false => Answer::status(429).with("Retry-After", &PUSH_PAUSE_SECONDS.to_string()),
+    });
+    living(PUSH_HOST, "mastodon", "4.5.2")
+        .route(taken, posted(Answer::status(201)))
+        .route(gone, posted(Answer::status(410)))
+        .route(busy, once_busy)
 }
 
 fn suffixes() -> String {

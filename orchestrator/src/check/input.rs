@@ -40,6 +40,7 @@ impl Check {
                 peers: start.peers,
                 list: None,
                 walk: None,
+                delivery: None,
             },
             wish: start.wish,
             began: services.now(),

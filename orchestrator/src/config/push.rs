@@ -6,14 +6,11 @@ use ::push::process::Settings;
 use ::push::session::{Acks, Direct, Rules};
 
 use super::sockets::Sockets;
-use super::value::{address, list, one_of};
+use super::value::{address, hosts, list, one_of};
 use super::{ConfigError, Values};
 
 /// The push service's database, in its own data directory.
 const DATABASE_FILE: &str = "push.db";
-
-/// The folder of published changes, in the public directory.
-const CHANGES_FOLDER: &str = "changes";
 
 /// How delivery differs from autopush's.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +33,9 @@ pub(super) fn settings(
         origin: values.parse("push_address", origin)?,
         rules: values.parse("push_delivery", rules)?,
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
-        changes: public_dir.join(CHANGES_FOLDER),
+        changes: public_dir.join(dump::CHANGES_FOLDER),
+        services: values.parse("push_services", hosts)?.into(),
+        daemon: sockets.push(),
     })
 }
 

@@ -32,7 +32,7 @@ replayed! {
     console: console_form console_wire;
     gateway: client_hello gateway_control names_file;
     launcher: launcher_frames launcher_request probe_report;
-    protocol: event lines order;
+    protocol: delivery event lines order;
     token: token_header token_records;
 }
 

@@ -7,6 +7,7 @@
 //! Both write their results to `target/tables/adversary.md`.
 
 mod confinement;
+mod deliveries;
 mod expected;
 mod guests;
 mod standin;

@@ -178,7 +178,11 @@ async fn answer_first(
     reader: &mut BufReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> Result<(), LineError> {
-    let request = match lines::read(reader, FIRST_LINE_TIME_MAX).await {
+    let first = match asked {
+        Asked::Anything => lines::read_request(reader, FIRST_LINE_TIME_MAX).await,
+        Asked::Texts => lines::read(reader, FIRST_LINE_TIME_MAX).await,
+    };
+    let request = match first {
         Err(LineError::Line(local_socket::LineError::Late(_))) => {
             let message = "no request in time".to_owned();
             return say(writer, &Answer::Refused { message }).await;

@@ -2,18 +2,22 @@
 //!
 //! One connection to `gateway.sock` is one check's way out: the orchestrator writes [`Request::Open`], reads [`Answer::Ready`] or why not, and,
 //! when the check is over, writes [`Request::Close`] and reads [`Answer::Account`]. A connection that ends without `close` closes the egress all
-//! the same, so an open whose orchestrator went away never stays. NDJSON, at most [`CONTROL_LINE_BYTES_MAX`] a line, both ways.
+//! the same, so an open whose orchestrator went away never stays. NDJSON, at most [`CONTROL_LINE_BYTES_MAX`] a line, both ways; only the
+//! first line of a connection to `gateway.sock` may be longer, by its order ([`REQUEST_LINE_BYTES_MAX`]).
 
 use std::net::IpAddr;
 
 pub(crate) use protocol::egress::{Account, Budget, Deferral, FailedSide, Family, Wish};
-use protocol::{CheckId, CheckOrder, DeadReason, Host};
+use protocol::{CheckId, CheckOrder, DeadReason, Host, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::text_name::TextName;
 
-/// Longest control line: the longest request holds a host, a group and a contact.
+/// Longest control line: the longest request without messages holds a host, a group and a contact.
 pub const CONTROL_LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Longest first line at `gateway.sock`: an order may hold push messages.
+pub const REQUEST_LINE_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX + limits::ORDER_BYTES_MAX;
 
 /// What the orchestrator asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

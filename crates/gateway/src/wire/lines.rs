@@ -1,4 +1,4 @@
-//! NDJSON on the control connection: a value a line, at most [`CONTROL_LINE_BYTES_MAX`] long.
+//! NDJSON on the control connection: a value a line, within a bound.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 
-use crate::wire::control::CONTROL_LINE_BYTES_MAX;
+use crate::wire::control::{CONTROL_LINE_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 
 /// Why there is no next value.
 #[derive(Debug, Error)]
@@ -50,6 +50,22 @@ where
     R: AsyncBufRead + Unpin,
 {
     parse(&local_socket::read_line(reader, limits(time_max)).await?)
+}
+
+/// A connection's first line as a value: an order may be in it.
+///
+/// # Errors
+/// Why there is none. The connection is of no more use then.
+pub(crate) async fn read_request<T, R>(reader: &mut R, time_max: Duration) -> Result<T, LineError>
+where
+    T: DeserializeOwned,
+    R: AsyncBufRead + Unpin,
+{
+    let limits = LineLimits {
+        bytes_max: REQUEST_LINE_BYTES_MAX,
+        time_max,
+    };
+    parse(&local_socket::read_line(reader, limits).await?)
 }
 
 /// A line's value.
@@ -102,6 +118,18 @@ mod tests {
             first(&long).await,
             Err(LineError::Line(local_socket::LineError::TooLong(
                 CONTROL_LINE_BYTES_MAX
+            )))
+        ));
+        let with_an_order = [long.clone(), b"\n".to_vec()].concat();
+        let mut reader = &with_an_order[..];
+        let read = read_request::<Request, _>(&mut reader, Duration::MAX).await;
+        assert!(matches!(read, Err(LineError::NotUnderstood(_))), "{read:?}");
+        let longer = vec![b'x'; REQUEST_LINE_BYTES_MAX + 1];
+        let read = read_request::<Request, _>(&mut &longer[..], Duration::MAX).await;
+        assert!(matches!(
+            read,
+            Err(LineError::Line(local_socket::LineError::TooLong(
+                REQUEST_LINE_BYTES_MAX
             )))
         ));
         assert!(matches!(

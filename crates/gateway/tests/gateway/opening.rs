@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gateway::control::{Answer, CONTROL_LINE_BYTES_MAX};
+use gateway::control::{Answer, REQUEST_LINE_BYTES_MAX};
 use gateway::family::Routes;
 use gateway::{ClientError, GatewayError, Opened, Settings, serve};
 use protocol::egress::{Deferral, Family};
@@ -264,7 +264,7 @@ async fn what_is_no_request_is_refused() {
     }
     let mut stream = UnixStream::connect(&rig.control).await.unwrap();
     stream
-        .write_all(&vec![b' '; CONTROL_LINE_BYTES_MAX + 1])
+        .write_all(&vec![b' '; REQUEST_LINE_BYTES_MAX + 1])
         .await
         .unwrap();
     let mut answer = vec![0; 200];

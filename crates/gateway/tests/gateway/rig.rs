@@ -128,6 +128,7 @@ pub(crate) fn order() -> CheckOrder {
         peers: AskPeers::Ask,
         list: None,
         walk: None,
+        delivery: None,
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use gateway::control::Texts;
+use gateway::control::{CONTROL_LINE_BYTES_MAX, Texts};
 use gateway::{ClientError, GatewayClient, Looked, Settings, TextName};
 use protocol::egress::{Deferral, Wish};
 use protocol::{CheckId, Host};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 
 use crate::rig::{Rig, order};
 
@@ -51,6 +53,25 @@ async fn texts_are_answered_at_both_sockets() {
             let looked = looked(client, text, &group).await.unwrap();
             assert_eq!(looked, Looked::Answered(expect), "{text}");
         }
+    }
+}
+
+/// An order, which may make a line longer, is taken at the gateway's own socket alone.
+#[tokio::test]
+async fn a_long_line_is_refused_at_the_socket_for_texts() {
+    let (rig, _client) = rig(|_| {}).await;
+    let texts = rig.control.with_file_name("texts.sock");
+    for (path, expect) in [
+        (&rig.control, "was not understood"),
+        (&texts, "longer than"),
+    ] {
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        let line = format!("{}\n", " ".repeat(CONTROL_LINE_BYTES_MAX + 1));
+        stream.write_all(line.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 200];
+        let read = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..read]);
+        assert!(answer.contains(expect), "{answer}");
     }
 }
 

@@ -9,8 +9,10 @@ use std::time::Duration;
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::elsewhere::{Elsewhere, Endpoint, TTL_SECONDS};
 use crate::endpoint::{Refusal, message};
 use crate::news::seal::{SealError, Sender, seal};
 use crate::news::section::SectionError;
@@ -47,11 +49,21 @@ pub struct Census {
     pub sender: Sender,
     /// The published folder of changes.
     pub changes: PathBuf,
+    /// Other push services. With no names, endpoints are this service's alone.
+    pub elsewhere: Elsewhere,
+}
+
+impl Census {
+    /// Whether an endpoint is one at another push service that messages may go to.
+    pub(super) fn is_elsewhere(&self, endpoint: &str) -> bool {
+        Endpoint::parse(endpoint)
+            .is_some_and(|endpoint| self.elsewhere.services.covers(&endpoint.host))
+    }
 }
 
 /// Subscribers were not notified.
 #[derive(Debug, Error)]
-enum NewsError {
+pub(super) enum NewsError {
     #[error("the folder of changes {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
     #[error("the changes in {0}: {1}")]
@@ -62,12 +74,15 @@ enum NewsError {
     Seal(#[from] SealError),
 }
 
-/// Looks for a new list every [`LOOK_EVERY`] and notifies subscribers, until `shutdown`. Without a
-/// census, it only waits for `shutdown`.
-pub async fn tell(service: Arc<Service>, every: Duration, shutdown: CancellationToken) {
-    let Some(census) = service.census.clone() else {
-        return shutdown.cancelled().await;
-    };
+/// Notifies subscribers of each new list. `told` has the newest one whose subscribers at this
+/// service were notified; those elsewhere are owed it.
+pub(super) async fn keep_looking(
+    service: &Service,
+    census: &Arc<Census>,
+    every: Duration,
+    told: &watch::Sender<Option<Arc<Section>>>,
+    shutdown: &CancellationToken,
+) {
     let mut turn = tokio::time::interval(every);
     let mut last_error = String::new();
     loop {
@@ -75,8 +90,17 @@ pub async fn tell(service: Arc<Service>, every: Duration, shutdown: Cancellation
             () = shutdown.cancelled() => return,
             _ = turn.tick() => {}
         }
-        match look(&service, &census).await {
-            Ok(()) => last_error.clear(),
+        match look(service, census).await {
+            Ok(section) => {
+                told.send_if_modified(|last| {
+                    let is_new = sha256(last.as_deref()) != sha256(section.as_ref());
+                    if is_new {
+                        *last = section.map(Arc::new);
+                    }
+                    is_new
+                });
+                last_error.clear();
+            }
             Err(error) => {
                 let error = error.to_string();
                 // The same trouble every half minute is one line of the log.
@@ -89,13 +113,18 @@ pub async fn tell(service: Arc<Service>, every: Duration, shutdown: Cancellation
     }
 }
 
-async fn look(service: &Service, census: &Arc<Census>) -> Result<(), NewsError> {
+fn sha256(section: Option<&Section>) -> Option<&str> {
+    section.map(|section| section.sha256.as_str())
+}
+
+/// Notifies subscribers if there is a new list. Returns the newest one.
+async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>, NewsError> {
     let folder = census.changes.clone();
     let read = tokio::task::spawn_blocking(move || newest(&folder)).await;
     let Some(section) =
         read.map_err(|error| NewsError::Folder(census.changes.clone(), io::Error::other(error)))??
     else {
-        return Ok(());
+        return Ok(None);
     };
     let version = section.sha256.clone();
     let kept = Arc::clone(census);
@@ -118,7 +147,7 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<(), NewsError> 
             .call(move |_| kept.storage.replace_secret(LAST_TOLD, version.as_bytes()));
         stored.await?;
     }
-    Ok(())
+    Ok(Some(section))
 }
 
 /// The newest section in a folder of changes. Files are named by their days.
@@ -152,7 +181,7 @@ async fn tell_all(
     census: &Arc<Census>,
     section: &Section,
 ) -> Result<(), NewsError> {
-    let (mut told, mut ended) = (0_u64, 0_u64);
+    let (mut told, mut ended, mut elsewhere) = (0_u64, 0_u64, 0_u64);
     let mut after = 0;
     loop {
         let kept = Arc::clone(census);
@@ -164,7 +193,8 @@ async fn tell_all(
             break;
         };
         after = *last;
-        for (_, subscription) in page {
+        let mut owed = Vec::new();
+        for (id, subscription) in page {
             let Some(text) = Text::of(section, &subscription.filter) else {
                 continue;
             };
@@ -172,6 +202,10 @@ async fn tell_all(
                 Told::Taken => {
                     service.meters.notified.add_one();
                     told = told.saturating_add(1);
+                }
+                Told::Elsewhere => {
+                    owed.push(id);
+                    elsewhere = elsewhere.saturating_add(1);
                 }
                 Told::Ended => {
                     service.meters.ended.add_one();
@@ -185,14 +219,29 @@ async fn tell_all(
                 Told::Failed => service.meters.failed.add_one(),
             }
         }
+        if !owed.is_empty() {
+            let (kept, sha256) = (Arc::clone(census), section.sha256.clone());
+            let until_s = service.now_s().saturating_add(TTL_SECONDS);
+            let noted = service
+                .storage
+                .call(move |_| kept.storage.owe(&owed, &sha256, until_s));
+            noted.await?;
+        }
     }
-    tracing::info!(told, ended, "subscribers were notified of the newest list");
+    tracing::info!(
+        told,
+        ended,
+        elsewhere,
+        "subscribers were notified of the newest list"
+    );
     Ok(())
 }
 
 /// Result of one notification.
 enum Told {
     Taken,
+    /// The message is to be posted to another push service.
+    Elsewhere,
     /// The subscription is gone for good.
     Ended,
     Failed,
@@ -204,12 +253,6 @@ async fn tell_one(
     subscription: &Subscription,
     text: &Text,
 ) -> Result<Told, NewsError> {
-    let words = serde_json::to_vec(text).unwrap_or_default();
-    let body = match seal(&words, subscription) {
-        Ok(body) => body,
-        // Keys are checked at subscription, and texts are bounded: the subscription can't work.
-        Err(_) => return Ok(Told::Ended),
-    };
     let origin = &service.settings.origin;
     let Some((version, token)) = subscription
         .endpoint
@@ -217,8 +260,17 @@ async fn tell_one(
         .and_then(|path| path.strip_prefix("/wpush/"))
         .and_then(|path| path.split_once('/'))
     else {
-        // The service had another address then.
-        return Ok(Told::Ended);
+        // Otherwise the service had another address then, or messages went to that service then.
+        return Ok(match census.is_elsewhere(&subscription.endpoint) {
+            true => Told::Elsewhere,
+            false => Told::Ended,
+        });
+    };
+    let words = serde_json::to_vec(text).unwrap_or_default();
+    let body = match seal(&words, subscription) {
+        Ok(body) => body,
+        // Keys are checked at subscription, and texts are bounded: the subscription can't work.
+        Err(_) => return Ok(Told::Ended),
     };
     let authorization = census.sender.authorization(origin, service.now_s())?;
     let topic = topic(&subscription.filter);
@@ -246,7 +298,7 @@ async fn tell_one(
 }
 
 /// A new notification replaces an unread one with the same filter.
-fn topic(filter: &Filter) -> String {
+pub(super) fn topic(filter: &Filter) -> String {
     let name = serde_json::to_vec(filter).unwrap_or_default();
     let mut topic = BASE64URL_NOPAD.encode(&Sha256::digest(name));
     topic.truncate(TOPIC_CHARS_MAX);

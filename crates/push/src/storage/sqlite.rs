@@ -1,6 +1,7 @@
 //! The storage in one SQLite file, which nothing else opens.
 
 mod kept;
+mod owed;
 
 use std::fs::File;
 use std::io;
@@ -22,6 +23,7 @@ use super::{
 };
 
 pub use kept::SUBSCRIPTIONS_MAX;
+pub use owed::Owed;
 
 /// “Fepu”: no other program's database is taken for ours.
 const APPLICATION_ID: i64 = 1_181_053_045;

@@ -9,6 +9,7 @@
 
 mod applications;
 mod clients;
+mod elsewhere;
 mod news;
 mod process;
 mod registration;
@@ -22,6 +23,8 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
+use push::elsewhere::wire::Daemon;
+use push::elsewhere::{Elsewhere, PushServices};
 use push::endpoint::fernet::Keys;
 use push::news::seal::Sender;
 use push::serve::{Census, Now, Service, Settings, converse, internal, public};
@@ -94,6 +97,11 @@ impl Push {
     }
 
     fn open(folder: TempDir, settings: Settings) -> Self {
+        Self::open_with(folder, settings, PushServices::default())
+    }
+
+    /// A service that has messages to other push services posted at `daemon.sock`.
+    fn open_with(folder: TempDir, settings: Settings, services: PushServices) -> Self {
         let path = folder.path().join("push.db");
         let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
         let key = storage
@@ -103,6 +111,10 @@ impl Push {
             storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
             changes: folder.path().join("changes"),
+            elsewhere: Elsewhere {
+                services,
+                daemon: Daemon::new(folder.path().join("daemon.sock")),
+            },
         };
         let service = Service::new(settings, storage, Some(census), now()).unwrap();
         let service = Arc::new(service);

@@ -13,7 +13,7 @@ fn user_key() -> SecretKey {
     SecretKey::from_slice(&[7; 32]).unwrap()
 }
 
-fn asked(endpoint: &str, filter: &Value) -> Value {
+pub(super) fn asked(endpoint: &str, filter: &Value) -> Value {
     let key = user_key().public_key().to_sec1_bytes();
     json!({
         "endpoint": endpoint,
@@ -22,7 +22,7 @@ fn asked(endpoint: &str, filter: &Value) -> Value {
     })
 }
 
-async fn subscribe(push: &Push, asked: &Value) -> Answer {
+pub(super) async fn subscribe(push: &Push, asked: &Value) -> Answer {
     let body = asked.to_string();
     push.ask("POST", "/subscribe", &[], body.as_bytes()).await
 }
@@ -32,11 +32,16 @@ fn words(message: &Value) -> Value {
     let sealed = BASE64URL_NOPAD
         .decode(message["data"].as_str().unwrap().as_bytes())
         .unwrap();
-    let read = decrypt(sealed, &user_key(), &Auth::from(SECRET)).unwrap();
+    words_of(&sealed)
+}
+
+/// What an encrypted message says.
+pub(super) fn words_of(sealed: &[u8]) -> Value {
+    let read = decrypt(sealed.to_vec(), &user_key(), &Auth::from(SECRET)).unwrap();
     serde_json::from_slice(&read).unwrap()
 }
 
-fn publish(push: &Push, sha256: &str, changes: &[Value]) {
+pub(super) fn publish(push: &Push, sha256: &str, changes: &[Value]) {
     let folder = push.folder.path().join("changes");
     std::fs::create_dir_all(&folder).unwrap();
     let head = json!({"change": "dump", "hosts": 10, "section_sha256": sha256});
@@ -48,7 +53,7 @@ fn publish(push: &Push, sha256: &str, changes: &[Value]) {
 }
 
 /// Starts notifications. Dropping the guard ends them.
-fn telling(push: &Push) -> tokio_util::sync::DropGuard {
+pub(super) fn telling(push: &Push) -> tokio_util::sync::DropGuard {
     let shutdown = CancellationToken::new();
     let every = Duration::from_millis(20);
     tokio::spawn(tell(Arc::clone(&push.service), every, shutdown.clone()));
@@ -56,7 +61,7 @@ fn telling(push: &Push) -> tokio_util::sync::DropGuard {
 }
 
 /// A client that knows when a list was told: it follows the broadcast.
-async fn until_told(push: &Push, version: &str) {
+pub(super) async fn until_told(push: &Push, version: &str) {
     let mut client = push.client().await;
     loop {
         client

@@ -24,6 +24,8 @@ impl Process {
             rules: Rules::AUTOPUSH,
             contact: "mailto:census@example".to_owned(),
             changes: folder.path().join("changes"),
+            services: PushServices::default(),
+            daemon: folder.path().join("nobody.sock"),
         };
         let shutdown = CancellationToken::new();
         let until = shutdown.clone();

@@ -48,6 +48,7 @@ pub async fn read(host: &Host, list: &ListOrder, id: CheckId, group: String, way
         peers: AskPeers::Skip,
         list: Some(Box::new(list.clone())),
         walk: None,
+        delivery: None,
     };
     let errand = Errand {
         host,

@@ -135,6 +135,7 @@ async fn walk(host: &Host, services: &Services) -> Result<Walk, Visit> {
         walk: Some(WalkOrder {
             seed: services.random.seed(),
         }),
+        delivery: None,
     };
     let errand = Errand {
         host,

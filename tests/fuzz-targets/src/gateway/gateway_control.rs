@@ -1,7 +1,7 @@
 //! The gateway's control connection, both ways: lines of bounded length, the same however they are cut.
 
 use crate::input::{Trickle, is_canonical, pieces, run, survives_the_way};
-use gateway::control::{CONTROL_LINE_BYTES_MAX, Request};
+use gateway::control::{REQUEST_LINE_BYTES_MAX, Request};
 use gateway::{LineError, fuzzing};
 use tokio::io::BufReader;
 
@@ -30,7 +30,7 @@ fn requests(pieces: &[&[u8]]) -> (Vec<Request>, String) {
             Ok(request) => found.push(request),
             Err(LineError::NotUnderstood(error)) => return (found, error.to_string()),
             Err(error) => {
-                let is_long = pieces.concat().len() > CONTROL_LINE_BYTES_MAX;
+                let is_long = pieces.concat().len() > REQUEST_LINE_BYTES_MAX;
                 assert!(is_long || error.is_end());
                 return (found, error.to_string());
             }

@@ -1,7 +1,7 @@
 //! The order beside the egress socket, which a checker reads before its `hello`.
 
 use crate::input::survives_the_way;
-use protocol::CheckOrder;
+use protocol::{CheckOrder, ListPath, limits};
 use url::Url;
 
 pub fn check(text: &[u8]) {
@@ -11,14 +11,32 @@ pub fn check(text: &[u8]) {
         assert!(
             value
                 .as_object()
-                .is_none_or(|order| (2..=4).contains(&order.len()))
+                .is_none_or(|order| (2..=5).contains(&order.len()))
         );
         if let Some(list) = &order.list {
-            // It stays on the host that it is joined to.
-            let origin = Url::parse("https://own.example/").expect("an address");
-            let url = origin.join(list.path.as_str()).expect("an address");
-            assert_eq!(url.origin(), origin.origin());
-            assert!(url.username().is_empty() && url.fragment().is_none());
+            stays_on_its_host(&list.path);
+        }
+        if let Some(delivery) = &order.delivery {
+            let messages = delivery.messages();
+            assert!((1..=limits::MESSAGES_MAX).contains(&messages.len()));
+            for message in messages {
+                stays_on_its_host(&message.path);
+                for value in [message.authorization.as_str(), message.topic.as_str()] {
+                    let fits = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+                    assert!(!value.is_empty() && value.bytes().all(fits), "{value:?}");
+                }
+                assert!(message.body.as_bytes().len() <= limits::MESSAGE_BODY_BYTES_MAX);
+            }
+            let json = serde_json::to_vec(delivery).expect("it was JSON");
+            assert!(json.len() <= limits::MESSAGES_BYTES_MAX + 1);
         }
     }
+}
+
+/// Wherever it is joined to.
+fn stays_on_its_host(path: &ListPath) {
+    let origin = Url::parse("https://own.example/").expect("an address");
+    let url = origin.join(path.as_str()).expect("an address");
+    assert_eq!(url.origin(), origin.origin());
+    assert!(url.username().is_empty() && url.fragment().is_none());
 }

@@ -116,6 +116,7 @@ impl Starter {
             peers: AskPeers::Skip,
             list: None,
             walk: None,
+            delivery: None,
         };
         let egress = self.open(&check, &host, order).await?;
         let mut container = self.launcher.launch(&check, &host).await?;

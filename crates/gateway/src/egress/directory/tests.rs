@@ -148,6 +148,7 @@ impl Bench {
                 peers: AskPeers::Ask,
                 list: None,
                 walk: None,
+                delivery: None,
             },
             wish: Wish::default(),
         };

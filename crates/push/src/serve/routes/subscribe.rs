@@ -104,7 +104,7 @@ async fn subscribe(
     let census = Arc::clone(census(&service)?);
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is no subscription"))?;
-    let subscription = checked(asked, &service.settings.origin)?;
+    let subscription = checked(asked, &service.settings.origin, &census)?;
     let added = service
         .storage
         .call(move |_| census.storage.subscribe(&subscription));
@@ -131,11 +131,16 @@ async fn unsubscribe(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn checked(asked: Asked, origin: &str) -> Result<Subscription, Problem> {
+fn checked(asked: Asked, origin: &str, census: &Census) -> Result<Subscription, Problem> {
     let path = asked.endpoint.strip_prefix(origin);
     let is_ours = path.is_some_and(|path| path.starts_with("/wpush/"));
-    if !is_ours || asked.endpoint.len() > ENDPOINT_CHARS_MAX {
-        return Err(Problem::Bad("messages go to this push service alone"));
+    if !is_ours && !census.is_elsewhere(&asked.endpoint) {
+        return Err(Problem::Bad(
+            "this census sends no messages to this push service",
+        ));
+    }
+    if asked.endpoint.len() > ENDPOINT_CHARS_MAX {
+        return Err(Problem::Bad("the endpoint is too long"));
     }
     let is_short = match &asked.filter {
         Filter::All => true,

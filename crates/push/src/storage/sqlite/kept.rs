@@ -1,6 +1,6 @@
 //! Tables of the census in the push service's file: its keys and its subscriptions.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::news::{Filter, Subscription};
 use crate::storage::StorageError;
@@ -99,16 +99,7 @@ impl Sqlite {
                 "SELECT id, endpoint, filter, public_key, secret FROM subscriptions WHERE id > ?1 ORDER BY id LIMIT ?2",
             )?;
             let rows = statement.query_map(params![after, PAGE], |row| {
-                let filter: String = row.get(2)?;
-                let subscription = Subscription {
-                    endpoint: row.get(1)?,
-                    // It was written by us; what is not readable asks for nothing.
-                    filter: serde_json::from_str(&filter)
-                        .unwrap_or_else(|_| Filter::Host(String::new())),
-                    public_key: row.get(3)?,
-                    secret: row.get(4)?,
-                };
-                Ok((row.get(0)?, subscription))
+                Ok((row.get(0)?, subscription(row)?))
             })?;
             rows.collect()
         })
@@ -126,6 +117,18 @@ impl Sqlite {
         })
         .map(|value| value.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
+}
+
+/// The subscription in a row's second to fifth column: endpoint, filter, public key, secret.
+pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+    let filter: String = row.get(2)?;
+    Ok(Subscription {
+        endpoint: row.get(1)?,
+        // It was written by us; what is not readable asks for nothing.
+        filter: serde_json::from_str(&filter).unwrap_or_else(|_| Filter::Host(String::new())),
+        public_key: row.get(3)?,
+        secret: row.get(4)?,
+    })
 }
 
 #[cfg(test)]

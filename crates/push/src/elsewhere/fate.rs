@@ -1,0 +1,71 @@
+//! What the answer of a push service means for a message (RFC 8030 §5, §7.3).
+
+use protocol::MessageOutcome;
+
+/// What to do with a message and its subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The push service has it.
+    Taken,
+    /// The subscription is gone for good.
+    Ended,
+    /// The push service will never take it.
+    Dropped,
+    /// It is posted again later.
+    Later,
+}
+
+impl Fate {
+    /// What an outcome means.
+    pub fn of(outcome: &MessageOutcome) -> Self {
+        match outcome {
+            MessageOutcome::Answered { status, .. } => match status {
+                200..=299 => Self::Taken,
+                404 | 410 => Self::Ended,
+                408 | 429 | 500..=599 => Self::Later,
+                _ => Self::Dropped,
+            },
+            MessageOutcome::Unposted { .. } => Self::Later,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::UnpostedReason;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_posted_again_and_only_404_and_410_end_a_subscription() {
+        for (status, expect) in [
+            (200, Fate::Taken),
+            (201, Fate::Taken),
+            (202, Fate::Taken),
+            (301, Fate::Dropped),
+            (400, Fate::Dropped),
+            (403, Fate::Dropped),
+            (404, Fate::Ended),
+            (410, Fate::Ended),
+            (413, Fate::Dropped),
+            (429, Fate::Later),
+            (500, Fate::Later),
+            (503, Fate::Later),
+            (600, Fate::Dropped),
+        ] {
+            let outcome = MessageOutcome::Answered {
+                status,
+                retry_after_s: None,
+            };
+            assert_eq!(Fate::of(&outcome), expect, "{status}");
+        }
+        for reason in [
+            UnpostedReason::Tls,
+            UnpostedReason::Http,
+            UnpostedReason::Timeout,
+            UnpostedReason::NotSent,
+        ] {
+            assert_eq!(Fate::of(&MessageOutcome::Unposted { reason }), Fate::Later);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The wire between the push process and the daemon: one request a connection, a line of JSON, and
+//! one line back.
+//!
+//! A compromised push process can have messages posted to the services that the daemon's
+//! own settings name, within the bounds of their types and at the daemon's and the gateway's paces.
+//! Nothing else can be said here.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use local_socket::{AskError, LineLimits};
+use protocol::{DeliveryOrder, Host, MessageOutcome, limits};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+
+/// Longest line either way: the messages of an order, and a host.
+pub const LINE_BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
+
+/// Longest wait for the answer: the gateway's way, a container's slot and the container take some
+/// six minutes at most.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
+
+/// What the push process asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Post these messages.
+    Deliver {
+        /// The push service's host.
+        host: Host,
+        /// The messages.
+        messages: DeliveryOrder,
+    },
+}
+
+/// What the daemon answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// A container ran.
+    Delivered {
+        /// An outcome for each message, in their order.
+        outcomes: Vec<MessageOutcome>,
+    },
+    /// The host could not be reached, or broke the container. Any message may have arrived.
+    Unreachable {
+        /// Why.
+        why: String,
+    },
+    /// The daemon's settings do not name this host, or it must not be asked.
+    NotAPushService {},
+    /// There was no turn, no network, or something failed on the census's side.
+    NotNow {
+        /// Why.
+        why: String,
+        /// When to ask again, in seconds.
+        retry_after_s: u64,
+    },
+}
+
+/// A line that can't be read or written.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// There is none.
+    #[error(transparent)]
+    Line(#[from] local_socket::LineError),
+    /// It is no such value.
+    #[error("the line was not understood")]
+    NotUnderstood(#[from] serde_json::Error),
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// Why there is none.
+pub async fn read<T: DeserializeOwned>(
+    from: impl AsyncRead + Unpin,
+    time_max: Duration,
+) -> Result<T, LineError> {
+    let line = local_socket::read_line(&mut BufReader::new(from), limits(time_max)).await?;
+    Ok(protocol::parse_line(&line)?)
+}
+
+/// Writes one line.
+///
+/// # Errors
+/// When the connection broke, or nobody reads.
+pub async fn write<T: Serialize + Sync>(
+    mut to: impl AsyncWrite + Unpin,
+    value: &T,
+    time_max: Duration,
+) -> Result<(), LineError> {
+    let line = serde_json::to_vec(value)?;
+    Ok(local_socket::write_line(&mut to, line, time_max).await?)
+}
+
+fn limits(time_max: Duration) -> LineLimits {
+    LineLimits {
+        bytes_max: LINE_BYTES_MAX,
+        time_max,
+    }
+}
+
+/// Speaks to the daemon.
+#[derive(Debug, Clone)]
+pub struct Daemon {
+    path: PathBuf,
+}
+
+/// The daemon did not answer.
+#[derive(Debug, Error)]
+pub enum Away {
+    /// Nobody answers at its socket.
+    #[error(
+        "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
+        path.display()
+    )]
+    NotThere {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke off, or the answer is none.
+    #[error("the daemon's answer could not be read")]
+    Line(#[from] LineError),
+    /// No answer in time.
+    #[error("the daemon did not answer within {ANSWER_TIME_MAX:?}")]
+    Silent,
+}
+
+impl Daemon {
+    /// The daemon at this socket; nothing is connected yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
+        let line = serde_json::to_vec(request).map_err(LineError::from)?;
+        let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;
+        let (_connection, answer) = asked.map_err(|error| match error {
+            AskError::Connect(source) => Away::NotThere {
+                path: self.path.clone(),
+                source,
+            },
+            AskError::Line(error) => Away::Line(error.into()),
+            AskError::Late(_) => Away::Silent,
+        })?;
+        Ok(protocol::parse_line(&answer).map_err(LineError::from)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::ListPath;
+    use protocol::order::delivery::{Message, MessageBody};
+
+    use super::*;
+
+    const MESSAGE: &str =
+        r#"{"path":"/p","ttl_s":1,"topic":"t","authorization":"a","body":"aGk="}"#;
+
+    fn deliver(host: &str, messages: &str) -> String {
+        format!(r#"{{"deliver":{{"host":"{host}","messages":[{messages}]}}}}"#)
+    }
+
+    #[test]
+    fn nothing_but_messages_to_a_host_can_be_said() {
+        let good = deliver("push.example", MESSAGE);
+        assert!(protocol::parse_line::<Request>(good.as_bytes()).is_ok());
+        let many = vec![MESSAGE; limits::MESSAGES_MAX + 1].join(",");
+        for line in [
+            deliver("push.example", ""),
+            deliver("push.example", &many),
+            deliver("push.example:8443", MESSAGE),
+            deliver("push.example/x", MESSAGE),
+            deliver("127.0.0.1", MESSAGE),
+            deliver("push.example", &MESSAGE.replace("/p", "//evil.example/")),
+            deliver("push.example", &MESSAGE.replace("\"a\"", "\"a\\r\\nx: y\"")),
+            deliver("push.example", &MESSAGE.replace("ttl_s", "method")),
+            r#"{"deliver":["push.example",[]]}"#.to_owned(),
+            r#"{"dump":{"force":true}}"#.to_owned(),
+            r#"{"check":{"host":"push.example"}}"#.to_owned(),
+        ] {
+            let read = protocol::parse_line::<Request>(line.as_bytes());
+            assert!(read.is_err(), "{line}");
+        }
+    }
+
+    /// Otherwise a batch that the push process may make would never be taken.
+    #[tokio::test]
+    async fn the_largest_request_and_its_answer_fit_their_lines() {
+        let message = |body| Message {
+            path: ListPath::parse(&format!("/{}", "x".repeat(1000))).unwrap(),
+            ttl_s: u32::MAX,
+            topic: "t".repeat(32).try_into().unwrap(),
+            authorization: "a".repeat(1024).try_into().unwrap(),
+            body: MessageBody::new(vec![0; body]).unwrap(),
+        };
+        let mut messages = Vec::new();
+        for body in [4096, 0] {
+            while DeliveryOrder::new([&messages[..], &[message(body)]].concat()).is_ok() {
+                messages.push(message(body));
+            }
+        }
+        let bytes: usize = messages.iter().map(Message::bytes).sum();
+        assert!(limits::MESSAGES_BYTES_MAX - bytes < 3000, "{bytes}");
+        let request = Request::Deliver {
+            host: Host::parse(&format!("{}.example", "x".repeat(60))).unwrap(),
+            messages: DeliveryOrder::new(messages).unwrap(),
+        };
+        let mut line = Vec::new();
+        write(&mut line, &request, Duration::MAX).await.unwrap();
+        assert_eq!(
+            read::<Request>(&line[..], Duration::MAX).await.unwrap(),
+            request
+        );
+        let answer = Answer::Delivered {
+            outcomes: vec![
+                MessageOutcome::Answered {
+                    status: 999,
+                    retry_after_s: Some(86_400),
+                };
+                limits::MESSAGES_MAX
+            ],
+        };
+        let mut line = Vec::new();
+        write(&mut line, &answer, Duration::MAX).await.unwrap();
+        assert_eq!(
+            read::<Answer>(&line[..], Duration::MAX).await.unwrap(),
+            answer
+        );
+        let long = " ".repeat(LINE_BYTES_MAX + 1);
+        assert!(matches!(
+            read::<Request>(long.as_bytes(), Duration::MAX).await,
+            Err(LineError::Line(local_socket::LineError::TooLong(_)))
+        ));
+    }
+}

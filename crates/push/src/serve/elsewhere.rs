@@ -1,0 +1,330 @@
+//! Posts messages to other push services, through the daemon: a batch at a time, so that the
+//! notifications of this service wait for none of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use census::time::{Jitter, Timestamp};
+use protocol::order::delivery::MessageBody;
+use protocol::{DeliveryOrder, Host, Message, MessageOutcome, limits};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::elsewhere::wire::{Answer, Request};
+use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, Queue};
+use crate::news::seal::seal;
+use crate::news::text::Text;
+use crate::news::{Section, Subscription};
+use crate::storage::sqlite::Owed;
+
+use super::census::{Census, NewsError, topic};
+use super::service::Service;
+
+/// Wait after a failure of our own: the daemon is not there, or the storage fails.
+const FAILURE_WAIT: Duration = Duration::from_secs(60);
+
+/// Longest wait without a look at the clock, which may have been set.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Posts what subscriptions at other push services are owed of the newest section, until
+/// `shutdown`.
+pub(super) async fn deliver(
+    service: &Service,
+    census: &Arc<Census>,
+    mut newest: watch::Receiver<Option<Arc<Section>>>,
+    shutdown: &CancellationToken,
+) {
+    let mut deliveries = Deliveries {
+        service,
+        census,
+        queue: Queue::default(),
+        section: None,
+        last_error: String::new(),
+    };
+    loop {
+        let step = async {
+            // Messages about a former section are worth nothing: they may name a host that has
+            // opted out since.
+            if newest.has_changed().unwrap_or(false) {
+                let section = newest.borrow_and_update().clone();
+                if let Err(error) = deliveries.begin(section).await {
+                    deliveries.log(&error);
+                    newest.mark_changed();
+                    return tokio::time::sleep(FAILURE_WAIT).await;
+                }
+            }
+            let Some(wait) = deliveries.step().await else {
+                return;
+            };
+            tokio::select! {
+                _ = newest.changed() => newest.mark_changed(),
+                () = tokio::time::sleep(wait.min(LOOK_EVERY)) => {}
+            }
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = step => {}
+        }
+    }
+}
+
+struct Deliveries<'a> {
+    service: &'a Service,
+    census: &'a Arc<Census>,
+    queue: Queue,
+    section: Option<Arc<Section>>,
+    last_error: String,
+}
+
+/// Messages for one host.
+#[derive(Default)]
+struct Batch {
+    messages: Vec<Message>,
+    /// Their subscriptions: id and endpoint.
+    sent: Vec<(i64, String)>,
+    /// Subscriptions for which there is no message.
+    told: Vec<(i64, String)>,
+    /// Endpoints whose subscriptions can't work.
+    ended: Vec<String>,
+}
+
+impl Deliveries<'_> {
+    async fn begin(&mut self, section: Option<Arc<Section>>) -> Result<(), NewsError> {
+        self.section = section;
+        let counts = self.counts().await?;
+        self.queue.replace(counts, self.now());
+        Ok(())
+    }
+
+    /// Messages that wait, by host.
+    async fn counts(&self) -> Result<BTreeMap<Host, u64>, NewsError> {
+        let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
+        let Some(section) = &self.section else {
+            return Ok(counts);
+        };
+        let mut after: Cursor = (String::new(), 0);
+        loop {
+            let (kept, sha256) = (Arc::clone(self.census), section.sha256.clone());
+            let (from, now_s) = (after, self.service.now_s());
+            let page = self
+                .service
+                .storage
+                .call(move |_| kept.storage.owed_endpoints(&sha256, &from, now_s))
+                .await?;
+            let Some(last) = page.last() else {
+                return Ok(counts);
+            };
+            after = last.clone();
+            for (endpoint, _) in page {
+                if let Some(Endpoint { host, .. }) = Endpoint::parse(&endpoint)
+                    && self.census.elsewhere.services.covers(&host)
+                {
+                    let count = counts.entry(host).or_default();
+                    *count = count.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Posts one batch. Returns how long to wait before the next one, if at all.
+    async fn step(&mut self) -> Option<Duration> {
+        let now = self.now();
+        match self.queue.next(now) {
+            Next::Post(host, cursor) => match self.post(&host, cursor).await {
+                Ok(()) => None,
+                Err(error) => {
+                    self.log(&error);
+                    Some(FAILURE_WAIT)
+                }
+            },
+            Next::Wait(until) => Some(until.since(now)),
+            Next::Nothing => Some(Duration::MAX),
+        }
+    }
+
+    async fn post(&mut self, host: &Host, cursor: Option<Cursor>) -> Result<(), NewsError> {
+        let Some(section) = self.section.clone() else {
+            return Ok(());
+        };
+        let page = self.page(&section, host, cursor).await?;
+        if page.is_empty() {
+            self.queue.at_end(host);
+            return Ok(());
+        }
+        let mut batch = self.batch(page, &section, host)?;
+        if let Ok(messages) = DeliveryOrder::new(std::mem::take(&mut batch.messages)) {
+            self.ask(host, messages, &mut batch).await;
+        }
+        let kept = Arc::clone(self.census);
+        let settled = self.service.storage.call(move |_| {
+            kept.storage
+                .settle(&section.sha256, &batch.told, &batch.ended)
+        });
+        Ok(settled.await?)
+    }
+
+    async fn page(
+        &self,
+        section: &Section,
+        host: &Host,
+        cursor: Option<Cursor>,
+    ) -> Result<Vec<Owed>, NewsError> {
+        let kept = Arc::clone(self.census);
+        let (sha256, now_s) = (section.sha256.clone(), self.service.now_s());
+        let origin = origin(host);
+        let page = self.service.storage.call(move |_| {
+            let most = limits::MESSAGES_MAX;
+            kept.storage
+                .owed(&sha256, &origin, cursor.as_ref(), now_s, most)
+        });
+        Ok(page.await?)
+    }
+
+    /// The messages of a page, as far as they fit into one order.
+    fn batch(&self, page: Vec<Owed>, section: &Section, host: &Host) -> Result<Batch, NewsError> {
+        let now_s = self.service.now_s();
+        let authorization = self.census.sender.authorization(&origin(host), now_s)?;
+        let mut batch = Batch::default();
+        let mut bytes = 0_usize;
+        for owed in page {
+            let Owed {
+                id,
+                subscription,
+                until_s,
+            } = owed;
+            let Some(text) = Text::of(section, &subscription.filter) else {
+                batch.told.push((id, subscription.endpoint));
+                continue;
+            };
+            let ttl_s = u32::try_from(until_s.saturating_sub(now_s)).unwrap_or(0);
+            // Keys are checked at subscription, and texts are bounded: otherwise it can't work.
+            let Some(message) = message(&subscription, &text, ttl_s, &authorization) else {
+                batch.ended.push(subscription.endpoint);
+                continue;
+            };
+            bytes = bytes.saturating_add(message.bytes());
+            if bytes > limits::MESSAGES_BYTES_MAX {
+                break;
+            }
+            batch.messages.push(message);
+            batch.sent.push((id, subscription.endpoint));
+        }
+        Ok(batch)
+    }
+
+    /// Has messages posted, and notes their outcomes.
+    async fn ask(&mut self, host: &Host, messages: DeliveryOrder, batch: &mut Batch) {
+        let request = Request::Deliver {
+            host: host.clone(),
+            messages,
+        };
+        let answer = self.census.elsewhere.daemon.ask(&request).await;
+        let mut outcomes = Vec::new();
+        let attempt = match answer {
+            Ok(Answer::Delivered { outcomes: told }) if told.len() == batch.sent.len() => {
+                outcomes = told;
+                Attempt::Ran(&outcomes)
+            }
+            Ok(Answer::Delivered { .. }) => {
+                self.log(&"the daemon's answer is about other messages");
+                Attempt::Failed
+            }
+            Ok(Answer::Unreachable { why }) => {
+                tracing::info!(%host, why, "a push service could not be reached");
+                Attempt::Failed
+            }
+            Ok(Answer::NotAPushService {}) => {
+                tracing::warn!(%host, "the daemon posts nothing to this push service; is push_services the same for both?");
+                batch.told.append(&mut batch.sent);
+                return;
+            }
+            Ok(Answer::NotNow { why, retry_after_s }) => {
+                tracing::debug!(%host, why, "messages to a push service are put off");
+                Attempt::NotNow(Duration::from_secs(retry_after_s))
+            }
+            Err(error) => {
+                self.log(&error);
+                Attempt::NotNow(FAILURE_WAIT)
+            }
+        };
+        if matches!(attempt, Attempt::Ran(_)) {
+            self.last_error.clear();
+        }
+        let last = batch.sent.last();
+        let cursor = last.map(|(id, endpoint)| (endpoint.clone(), *id));
+        self.queue
+            .after(host, attempt, cursor, self.now(), self.jitter());
+        self.sort(host, batch, &outcomes);
+    }
+
+    /// Sorts the messages that were sent by their outcomes.
+    fn sort(&self, host: &Host, batch: &mut Batch, outcomes: &[MessageOutcome]) {
+        let meters = &self.service.meters;
+        let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);
+        for ((id, endpoint), outcome) in batch.sent.drain(..).zip(outcomes) {
+            match Fate::of(outcome) {
+                Fate::Taken => {
+                    meters.notified.add_one();
+                    taken = taken.saturating_add(1);
+                    batch.told.push((id, endpoint));
+                }
+                Fate::Dropped => {
+                    meters.failed.add_one();
+                    dropped = dropped.saturating_add(1);
+                    batch.told.push((id, endpoint));
+                }
+                Fate::Ended => {
+                    meters.ended.add_one();
+                    batch.ended.push(endpoint);
+                }
+                Fate::Later => later = later.saturating_add(1),
+            }
+        }
+        if !outcomes.is_empty() {
+            let ended = batch.ended.len();
+            tracing::info!(%host, taken, ended, dropped, later, "messages were posted to a push service");
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.service.now_ms())
+    }
+
+    fn jitter(&self) -> Jitter {
+        let random = self.service.random().unwrap_or_default();
+        Jitter(u32::from_le_bytes(random))
+    }
+
+    /// The same failure each minute is one line of the log.
+    fn log(&mut self, error: &dyn std::fmt::Display) {
+        let error = error.to_string();
+        if error != self.last_error {
+            tracing::error!(%error, "messages to other push services could not be posted; they are tried again");
+        }
+        self.last_error = error;
+    }
+}
+
+/// The origin of a host's endpoints.
+fn origin(host: &Host) -> String {
+    format!("https://{host}")
+}
+
+/// A message to a subscription; `None` if it can't have one.
+fn message(
+    subscription: &Subscription,
+    text: &Text,
+    ttl_s: u32,
+    authorization: &str,
+) -> Option<Message> {
+    let words = serde_json::to_vec(text).ok()?;
+    let sealed = seal(&words, subscription).ok()?;
+    Some(Message {
+        path: Endpoint::parse(&subscription.endpoint)?.path,
+        ttl_s,
+        topic: topic(&subscription.filter).try_into().ok()?,
+        authorization: authorization.to_owned().try_into().ok()?,
+        body: MessageBody::new(sealed).ok()?,
+    })
+}

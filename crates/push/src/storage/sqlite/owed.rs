@@ -1,0 +1,235 @@
+//! Messages to other push services that are still to be posted, so that a restart forgets none.
+
+use rusqlite::params;
+
+use crate::elsewhere::Cursor;
+use crate::news::Subscription;
+use crate::storage::StorageError;
+
+use super::Sqlite;
+use super::kept;
+
+/// Endpoints that are read at once.
+const PAGE: u32 = 500;
+
+/// A subscription with a message that is still to be posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owed {
+    /// The subscription's id.
+    pub id: i64,
+    /// The subscription.
+    pub subscription: Subscription,
+    /// When the message is worth nothing any more, in seconds since 1970.
+    pub until_s: i64,
+}
+
+impl Sqlite {
+    /// Notes that these subscriptions are owed a message about a section, until a time in seconds
+    /// since 1970, and none about another.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
+        self.write(|t| {
+            let mut statement = t.prepare_cached(
+                "UPDATE subscriptions SET owed = ?2, owed_until_s = ?3 WHERE id = ?1",
+            )?;
+            for id in ids {
+                statement.execute(params![id, section, until_s])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Some endpoints that are owed a message about a section and come after a cursor, with where
+    /// they are, in order.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn owed_endpoints(
+        &self,
+        section: &str,
+        after: &Cursor,
+        now_s: i64,
+    ) -> Result<Vec<Cursor>, StorageError> {
+        self.read(|c| {
+            let mut statement = c.prepare_cached(
+                "SELECT endpoint, id FROM subscriptions \
+                 WHERE owed = ?1 AND (endpoint, id) > (?2, ?3) AND owed_until_s > ?4 \
+                 ORDER BY endpoint, id LIMIT ?5",
+            )?;
+            let rows = statement
+                .query_map(params![section, after.0, after.1, now_s, PAGE], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+            rows.collect()
+        })
+    }
+
+    /// Some subscriptions that are owed a message about a section, whose endpoints begin with an
+    /// origin and come after a cursor, in order.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn owed(
+        &self,
+        section: &str,
+        origin: &str,
+        after: Option<&Cursor>,
+        now_s: i64,
+        most: usize,
+    ) -> Result<Vec<Owed>, StorageError> {
+        let first = (format!("{origin}/"), 0);
+        // The character after a slash: no endpoint of the origin comes after this.
+        let end = format!("{origin}0");
+        let (endpoint, id) = after.unwrap_or(&first);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.read(|c| {
+            let mut statement = c.prepare_cached(
+                "SELECT id, endpoint, filter, public_key, secret, owed_until_s FROM subscriptions \
+                 WHERE owed = ?1 AND (endpoint, id) > (?2, ?3) AND endpoint < ?4 \
+                 AND owed_until_s > ?5 ORDER BY endpoint, id LIMIT ?6",
+            )?;
+            let rows =
+                statement.query_map(params![section, endpoint, id, end, now_s, most], |row| {
+                    Ok(Owed {
+                        id: row.get(0)?,
+                        subscription: kept::subscription(row)?,
+                        until_s: row.get(5)?,
+                    })
+                })?;
+            rows.collect()
+        })
+    }
+
+    /// Notes that these subscriptions are owed no message about a section any more, and removes all
+    /// subscriptions of these endpoints.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn settle(
+        &self,
+        section: &str,
+        told: &[(i64, String)],
+        ended: &[String],
+    ) -> Result<(), StorageError> {
+        self.write(|t| {
+            // With its endpoint: the id of one that ended may be another's by now.
+            let mut settle = t.prepare_cached(
+                "UPDATE subscriptions SET owed = NULL WHERE id = ?1 AND endpoint = ?2 AND owed = ?3",
+            )?;
+            for (id, endpoint) in told {
+                settle.execute(params![id, endpoint, section])?;
+            }
+            let mut end = t.prepare_cached("DELETE FROM subscriptions WHERE endpoint = ?1")?;
+            for endpoint in ended {
+                end.execute([endpoint])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Limits;
+    use super::*;
+    use crate::news::Filter;
+
+    const ORIGIN: &str = "https://push.example";
+
+    fn subscription(endpoint: &str, filter: Filter) -> Subscription {
+        Subscription {
+            endpoint: endpoint.to_owned(),
+            public_key: vec![4; 65],
+            secret: vec![1; 16],
+            filter,
+        }
+    }
+
+    fn open(folder: &tempfile::TempDir) -> Sqlite {
+        Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap()
+    }
+
+    /// Endpoints of what is owed to an origin, without the origin.
+    fn owed(storage: &Sqlite, section: &str, after: Option<&Cursor>, now_s: i64) -> Vec<String> {
+        let owed = storage.owed(section, ORIGIN, after, now_s, 100).unwrap();
+        owed.into_iter()
+            .map(|owed| owed.subscription.endpoint.replace(ORIGIN, ""))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_owed_outlives_a_restart_and_is_settled_one_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = open(&folder);
+        for endpoint in [
+            "/c",
+            "/a",
+            "/b",
+            "0.evil.example/x",
+            ".evil.example/x",
+            "-x/y",
+        ] {
+            let endpoint = format!("{ORIGIN}{endpoint}");
+            storage
+                .subscribe(&subscription(&endpoint, Filter::All))
+                .unwrap();
+        }
+        let host = Filter::Host("a.example".to_owned());
+        storage
+            .subscribe(&subscription(&format!("{ORIGIN}/a"), host))
+            .unwrap();
+        assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
+        storage.owe(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
+        drop(storage);
+        let storage = open(&folder);
+        assert_eq!(owed(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
+        assert_eq!(owed(&storage, "s1", None, 100), [""; 0]);
+        assert_eq!(owed(&storage, "s2", None, 0), [""; 0]);
+        let first = (format!("{ORIGIN}/a"), 2);
+        assert_eq!(owed(&storage, "s1", Some(&first), 0), ["/a", "/b", "/c"]);
+        let all = storage
+            .owed_endpoints("s1", &(String::new(), 0), 0)
+            .unwrap();
+        assert_eq!(all.len(), 7);
+        let last = storage.owed_endpoints("s1", &all[5], 0).unwrap();
+        assert_eq!(last, [all[6].clone()]);
+
+        let at = |path: &str| format!("{ORIGIN}{path}");
+        // Ended subscriptions have no filter: all of an endpoint are gone.
+        storage.settle("s1", &[(3, at("/b"))], &[at("/a")]).unwrap();
+        assert_eq!(owed(&storage, "s1", None, 0), ["/c"]);
+        // Neither an older section's answer nor another endpoint's settles it.
+        storage.settle("s0", &[(1, at("/c"))], &[]).unwrap();
+        storage.settle("s1", &[(1, at("/a"))], &[]).unwrap();
+        assert_eq!(owed(&storage, "s1", None, 0), ["/c"]);
+        storage.owe(&[1], "s2", 100).unwrap();
+        assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
+        assert_eq!(owed(&storage, "s2", None, 0), ["/c"]);
+        let left = storage.subscriptions_after(0).unwrap();
+        assert_eq!(left.len(), 5, "{left:?}");
+    }
+
+    #[test]
+    fn what_is_owed_is_found_by_its_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = open(&folder);
+        let plan: Vec<String> = storage
+            .read(|c| {
+                let mut statement = c.prepare(
+                    "EXPLAIN QUERY PLAN SELECT id FROM subscriptions \
+                     WHERE owed = 'x' AND (endpoint, id) > ('a', 1) AND endpoint < 'b' \
+                     AND owed_until_s > 1 ORDER BY endpoint, id LIMIT 100",
+                )?;
+                let rows = statement.query_map([], |row| row.get(3))?;
+                rows.collect()
+            })
+            .unwrap();
+        assert_eq!(plan.len(), 1, "{plan:?}");
+        assert!(
+            plan[0].contains("SEARCH subscriptions USING INDEX subscriptions_owed"),
+            "{plan:?}"
+        );
+    }
+}

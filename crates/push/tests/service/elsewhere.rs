@@ -1,0 +1,297 @@
+//! Subscriptions at other push services, with a daemon that a test plays.
+
+use std::collections::BTreeSet;
+
+use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
+use push::elsewhere::wire::{self, Answer, Request};
+use push::endpoint::vapid::{Expected, signer};
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+
+use super::news::{asked, publish, subscribe, telling, until_told, words_of};
+use super::*;
+
+const OTHER: &str = "https://push.other.example";
+
+/// A request that the daemon was asked: its host and messages.
+type Asked = (String, DeliveryOrder);
+
+/// A daemon that hands requests to the test and answers what the test says.
+struct Played {
+    requests: mpsc::Receiver<(Asked, tokio::sync::oneshot::Sender<Answer>)>,
+}
+
+impl Played {
+    fn start(path: &std::path::Path) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
+        let (told, requests) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (from, to) = stream.into_split();
+                let read: Request = wire::read(from, PATIENCE).await.unwrap();
+                let Request::Deliver { host, messages } = read;
+                let (answer, answered) = tokio::sync::oneshot::channel();
+                let asked = (host.to_string(), messages);
+                if told.send((asked, answer)).await.is_err() {
+                    return;
+                }
+                // A test that does not answer plays a daemon that was killed.
+                if let Ok(answer) = answered.await {
+                    wire::write(to, &answer, PATIENCE).await.ok();
+                }
+            }
+        });
+        Self { requests }
+    }
+
+    async fn asked(&mut self) -> (Asked, tokio::sync::oneshot::Sender<Answer>) {
+        timeout(PATIENCE, self.requests.recv())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    async fn asked_nothing(&mut self) {
+        let asked = timeout(SILENCE, self.requests.recv()).await;
+        assert!(asked.is_err(), "{:?}", asked.map(|asked| asked.unwrap().0));
+    }
+}
+
+fn answered(status: u16) -> MessageOutcome {
+    MessageOutcome::Answered {
+        status,
+        retry_after_s: None,
+    }
+}
+
+fn delivered(outcomes: &[MessageOutcome]) -> Answer {
+    Answer::Delivered {
+        outcomes: outcomes.to_vec(),
+    }
+}
+
+fn paths(messages: &DeliveryOrder) -> Vec<&str> {
+    let paths = messages.messages().iter().map(|one| one.path.as_str());
+    paths.collect()
+}
+
+/// A service that serves endpoints elsewhere.
+fn open(folder: TempDir) -> Push {
+    let services = vec![Host::parse("other.example").unwrap()];
+    Push::open_with(folder, settings(Rules::AUTOPUSH), services.into())
+}
+
+async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {
+    for path in paths {
+        let asked = asked(&format!("{OTHER}{path}"), &json!("all"));
+        let added = subscribe(push, &asked).await;
+        assert_eq!(added.status, StatusCode::CREATED, "{path}");
+    }
+}
+
+fn died(host: &str) -> Value {
+    json!({"change": "died", "host": host})
+}
+
+#[tokio::test]
+async fn only_named_push_services_are_served() {
+    let push = open(tempfile::tempdir().unwrap());
+    subscribed_elsewhere(&push, &["/a"]).await;
+    for endpoint in [
+        "https://evil.example/a",
+        "https://other.example.evil.example/a",
+        "https://evil-other.example/a",
+        "https://push.other.example:8443/a",
+        "https://push.other.example:443/a",
+        "https://user@push.other.example/a",
+        "http://push.other.example/a",
+        "https://push.other.example",
+        "https://push.other.example//evil.example/a",
+        &format!("{OTHER}/{}", "x".repeat(1000)),
+    ] {
+        let refused = subscribe(&push, &asked(endpoint, &json!("all"))).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{endpoint}");
+    }
+    // Without any, none is.
+    let alone = Push::new(Rules::AUTOPUSH);
+    let refused = subscribe(&alone, &asked(&format!("{OTHER}/a"), &json!("all"))).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+}
+
+/// And the subscribers of this service wait for no other one.
+#[tokio::test]
+async fn a_message_for_each_is_posted_and_what_comes_of_it_is_kept() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
+    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    subscribe(&push, &asked(&endpoint, &json!("all"))).await;
+    subscribed_elsewhere(&push, &["/taken?x=1", "/gone", "/refused"]).await;
+    let host = asked(&format!("{OTHER}/taken?x=1"), &json!({"host": "b.example"}));
+    subscribe(&push, &host).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+
+    let ((host, messages), answer) = daemon.asked().await;
+    assert_eq!(host, "push.other.example");
+    assert_eq!(paths(&messages), ["/gone", "/refused", "/taken?x=1"]);
+    // The daemon has not answered yet.
+    client.heard().await;
+    until_told(&push, "bb").await;
+    for message in messages.messages() {
+        assert!(
+            (86_000..=86_400).contains(&message.ttl_s),
+            "{}",
+            message.ttl_s
+        );
+        let said = words_of(message.body.as_bytes());
+        assert_eq!(said["body"], "0 new, 1 gone, 10 listed");
+        let expected = Expected {
+            origin: OTHER,
+            now_s: now()() / 1000,
+        };
+        let signed_by = signer(Some(message.authorization.as_str()), None, expected);
+        assert!(signed_by.unwrap().is_some());
+    }
+    let topics: BTreeSet<&str> = messages
+        .messages()
+        .iter()
+        .map(|one| one.topic.as_str())
+        .collect();
+    assert_eq!(topics.len(), 1, "one filter, one topic");
+    answer
+        .send(delivered(&[answered(410), answered(400), answered(201)]))
+        .unwrap();
+    daemon.asked_nothing().await;
+    // The next list: nothing for the endpoint that is gone.
+    publish(&push, "cc", &[died("b.example")]);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(
+        paths(&messages),
+        ["/refused", "/taken?x=1", "/taken?x=1"],
+        "a filter each"
+    );
+    answer.send(delivered(&[answered(201); 3])).unwrap();
+    daemon.asked_nothing().await;
+}
+
+#[tokio::test]
+async fn what_was_not_taken_is_posted_again_after_the_stated_pause() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    subscribed_elsewhere(&push, &["/a", "/b", "/c"]).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+    let (_, answer) = daemon.asked().await;
+    let busy = MessageOutcome::Answered {
+        status: 429,
+        retry_after_s: Some(1),
+    };
+    let not_sent = MessageOutcome::Unposted {
+        reason: UnpostedReason::NotSent,
+    };
+    let asked_at = tokio::time::Instant::now();
+    answer
+        .send(delivered(&[answered(201), busy, not_sent]))
+        .unwrap();
+    let ((_, messages), answer) = daemon.asked().await;
+    assert!(asked_at.elapsed() >= Duration::from_millis(990));
+    assert_eq!(paths(&messages), ["/b", "/c"]);
+    // Out of turn, which is nobody's failure.
+    answer
+        .send(Answer::NotNow {
+            why: "the test says so".to_owned(),
+            retry_after_s: 1,
+        })
+        .unwrap();
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), ["/b", "/c"]);
+    answer.send(delivered(&[answered(201); 2])).unwrap();
+    daemon.asked_nothing().await;
+}
+
+#[tokio::test]
+async fn a_restart_in_the_middle_loses_no_message() {
+    let push = open(tempfile::tempdir().unwrap());
+    let path = push.folder.path().join("daemon.sock");
+    let mut daemon = Played::start(&path);
+    let endpoints: Vec<String> = (0..150).map(|number| format!("/{number:03}")).collect();
+    let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+    subscribed_elsewhere(&push, &endpoints).await;
+    publish(&push, "aa", &[]);
+    let first = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints[..100]);
+    answer.send(delivered(&[answered(201); 100])).unwrap();
+    // The second batch is under way, and its answer never comes.
+    let ((_, messages), _) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints[100..]);
+    drop(first);
+    let Push { folder, service } = push;
+    drop(service);
+
+    let push = open(folder);
+    let _second = telling(&push);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints[100..]);
+    answer.send(delivered(&[answered(201); 50])).unwrap();
+    daemon.asked_nothing().await;
+}
+
+/// I7: it may name a host that has opted out since.
+#[tokio::test]
+async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    subscribed_elsewhere(&push, &["/a"]).await;
+    let new = asked(&format!("{OTHER}/b"), &json!({"software": "mastodon"}));
+    subscribe(&push, &new).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    let appeared = json!({"change": "appeared", "host": "a.example", "software": "mastodon"});
+    publish(&push, "bb", &[appeared]);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), ["/a", "/b"]);
+    // The host opts out before the push service takes anything.
+    publish(
+        &push,
+        "cc",
+        &[json!({"change": "left", "host_sha256": "00"})],
+    );
+    until_told(&push, "cc").await;
+    answer.send(delivered(&[answered(503); 2])).unwrap();
+    // The failure's own pause is half a minute, and nothing is owed about `bb` any more.
+    daemon.asked_nothing().await;
+    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let owed = |section: &str| storage.owed(section, OTHER, None, 0, 100).unwrap();
+    let endpoints: Vec<String> = owed("cc")
+        .into_iter()
+        .map(|owed| owed.subscription.endpoint)
+        .collect();
+    assert_eq!(endpoints, [format!("{OTHER}/a")]);
+}
+
+#[tokio::test]
+async fn a_host_that_the_daemon_does_not_post_to_is_asked_for_once_a_list() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    subscribed_elsewhere(&push, &["/a"]).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+    let (_, answer) = daemon.asked().await;
+    answer.send(Answer::NotAPushService {}).unwrap();
+    daemon.asked_nothing().await;
+    publish(&push, "cc", &[died("a.example")]);
+    let (_, answer) = daemon.asked().await;
+    answer.send(delivered(&[answered(201)])).unwrap();
+    daemon.asked_nothing().await;
+}

@@ -1,0 +1,217 @@
+use super::*;
+use proptest::prelude::*;
+use protocol::order::delivery::{Message, MessageBody};
+use protocol::{Host, ListPath};
+
+const HELLO: &str = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
+const FIRST: &str = r#"{"posted":{"message":0,"status":201}}"#;
+const SECOND: &str = r#"{"posted":{"message":1,"status":410}}"#;
+const BUSY: &str = r#"{"posted":{"message":1,"status":429,"retry_after_s":90}}"#;
+const UNSENT: &str = r#"{"unposted":{"message":1,"reason":"not_sent"}}"#;
+const LAST_UNSENT: &str = r#"{"unposted":{"message":2,"reason":"not_sent"}}"#;
+const LAST: &str = r#"{"posted":{"message":2,"status":201}}"#;
+const DONE: &str = r#"{"done":{"requests":3,"bytes":900,"millis":40}}"#;
+
+/// Events of the other modes, and more than this order has.
+const OTHERS: [&str; 11] = [
+    r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#,
+    r#"{"dead":{"reason":"timeout"}}"#,
+    r#"{"moved":{"to":"b.example"}}"#,
+    r#"{"opted_out":{}}"#,
+    r#"{"gone":{}}"#,
+    r#"{"peers":{"hosts":["b.example"]}}"#,
+    r#"{"peers_end":{"outcome":"complete","dropped":2}}"#,
+    r#"{"listed":{"outcome":"complete","dropped":2}}"#,
+    r#"{"walked":{"outcome":"complete","requests":7,"posts":40}}"#,
+    r#"{"posted":{"message":3,"status":201}}"#,
+    r#"{"posted":{"message":4294967295,"status":201}}"#,
+];
+
+fn order() -> DeliveryOrder {
+    let message = Message {
+        path: ListPath::parse("/p").unwrap(),
+        ttl_s: 60,
+        topic: "t".to_owned().try_into().unwrap(),
+        authorization: "vapid t=a, k=b".to_owned().try_into().unwrap(),
+        body: MessageBody::new(b"hi".to_vec()).unwrap(),
+    };
+    DeliveryOrder::new(vec![message; 3]).unwrap()
+}
+
+fn feed(lines: &[&str]) -> DeliveryReport {
+    let mut report = DeliveryReport::new(&order());
+    for line in lines {
+        if let Err(breach) = report.accept(line.as_bytes()) {
+            report.broken_by(breach);
+            break;
+        }
+    }
+    report
+}
+
+fn account() -> Account {
+    Account {
+        connections: 1,
+        bytes_up: 1,
+        bytes_down: 1,
+        sni_refused: 0,
+        failed: FailedSide::None,
+        budget_hit: None,
+        up: true,
+    }
+}
+
+fn end(exit_code: i64) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: false,
+        killed: None,
+        millis: 1,
+    })
+}
+
+fn answered(status: u16, retry_after_s: Option<u64>) -> MessageOutcome {
+    MessageOutcome::Answered {
+        status,
+        retry_after_s,
+    }
+}
+
+const NOT_SENT: MessageOutcome = MessageOutcome::Unposted {
+    reason: UnpostedReason::NotSent,
+};
+
+#[test]
+fn a_whole_delivery_is_an_outcome_for_each_message() {
+    for (lines, expect) in [
+        (
+            [HELLO, FIRST, SECOND, LAST, DONE],
+            [
+                answered(201, None),
+                answered(410, None),
+                answered(201, None),
+            ],
+        ),
+        (
+            [HELLO, FIRST, BUSY, LAST_UNSENT, DONE],
+            [answered(201, None), answered(429, Some(90)), NOT_SENT],
+        ),
+    ] {
+        let delivery = conclude(feed(&lines), end(0), &account(), "");
+        assert_eq!(delivery, Ok(Delivery::Ended(expect.to_vec())));
+    }
+}
+
+#[test]
+fn what_is_not_in_the_order_of_its_messages_makes_all_of_it_fail() {
+    for lines in [
+        &[HELLO, SECOND][..],
+        &[HELLO, FIRST, FIRST],
+        &[HELLO, FIRST, LAST],
+        &[HELLO, FIRST, SECOND, DONE],
+        &[HELLO, FIRST, UNSENT, LAST],
+        &[HELLO, FIRST, SECOND, LAST, OTHERS[9]],
+        &[HELLO, FIRST, SECOND, LAST, DONE, DONE],
+        &[HELLO, HELLO],
+    ] {
+        let report = feed(lines);
+        assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{lines:?}");
+        let delivery = conclude(report, None, &account(), "");
+        assert_eq!(delivery, Ok(Delivery::Failed), "{lines:?}");
+    }
+    let late = feed(&[
+        HELLO,
+        r#"{"posted":{"message":0,"status":429,"retry_after_s":86401}}"#,
+    ]);
+    assert_eq!(late.breach(), Some(&Breach::OutOfBounds));
+}
+
+/// Neither may another mode say `posted`, nor a delivery what is theirs.
+#[test]
+fn a_delivery_may_say_nothing_of_its_host() {
+    for other in OTHERS {
+        let report = feed(&[HELLO, FIRST, other]);
+        assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{other}");
+        let delivery = conclude(report, None, &account(), "");
+        assert_eq!(
+            delivery,
+            Ok(Delivery::Failed),
+            "nothing of it counts: {other}"
+        );
+    }
+    for said in [FIRST, UNSENT] {
+        let mut check = crate::check::Report::new(Host::parse("host.example").unwrap());
+        check.accept(HELLO.as_bytes()).unwrap();
+        assert_eq!(check.accept(said.as_bytes()), Err(Breach::OutOfOrder));
+        let mut walk = crate::walk::WalkReport::default();
+        walk.accept(HELLO.as_bytes()).unwrap();
+        assert_eq!(walk.accept(said.as_bytes()), Err(Breach::OutOfOrder));
+        let order = protocol::ListOrder {
+            path: ListPath::parse("/x").unwrap(),
+            format: protocol::ListFormat::Json,
+            names_max: 5,
+        };
+        let mut list = crate::list::ListReport::new(&order);
+        list.accept(HELLO.as_bytes()).unwrap();
+        assert_eq!(list.accept(said.as_bytes()), Err(Breach::OutOfOrder));
+    }
+}
+
+#[test]
+fn what_fails_on_our_side_is_a_fault() {
+    let former = conclude(feed(&[]), end(70), &account(), "the order");
+    assert!(matches!(
+        former,
+        Err(ReportFault::NoHello { exit_code: 70, .. })
+    ));
+    let cut = conclude(feed(&[HELLO, FIRST]), end(0), &account(), "");
+    assert_eq!(cut, Err(ReportFault::OutputLost));
+    let down = Account {
+        up: false,
+        ..account()
+    };
+    let unsent = r#"{"unposted":{"message":0,"reason":"http"}}"#;
+    let lost = conclude(
+        feed(&[HELLO, unsent, UNSENT, LAST_UNSENT, DONE]),
+        end(0),
+        &down,
+        "",
+    );
+    assert_eq!(lost, Err(ReportFault::NetworkLost));
+    let unconnected = Account {
+        connections: 0,
+        ..account()
+    };
+    let whole = [HELLO, FIRST, SECOND, LAST, DONE];
+    let made_up = conclude(feed(&whole), end(0), &unconnected, "");
+    assert_eq!(made_up, Err(ReportFault::NoConnection));
+    // What the host made of the checker is no fault of ours.
+    let crashed = conclude(feed(&[HELLO, FIRST]), end(134), &account(), "");
+    assert_eq!(crashed, Ok(Delivery::Failed));
+    let stranger = Account {
+        sni_refused: 1,
+        ..account()
+    };
+    let elsewhere = conclude(feed(&whole), end(0), &stranger, "");
+    assert_eq!(elsewhere, Ok(Delivery::Failed));
+}
+
+proptest! {
+    /// Whatever a checker that was taken over prints: an outcome for each message, or none at all.
+    #[test]
+    fn no_lines_make_a_delivery_of_another_length(
+        lines in proptest::collection::vec(
+            proptest::sample::select([
+                &[HELLO, FIRST, SECOND, BUSY, UNSENT, LAST_UNSENT, LAST, DONE][..],
+                &OTHERS,
+            ].concat()),
+            0..10,
+        ),
+    ) {
+        let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
+        if let Ok(Delivery::Ended(outcomes)) = conclude(feed(&lines), end(0), &account(), "") {
+            prop_assert_eq!(outcomes.len(), 3);
+            prop_assert_eq!(lines.len(), 5);
+        }
+    }
+}

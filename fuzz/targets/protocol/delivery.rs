@@ -1,0 +1,4 @@
+//! Runs `fuzz_targets::protocol::delivery` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_targets::protocol::delivery::check(data));

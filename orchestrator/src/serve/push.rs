@@ -1,0 +1,187 @@
+//! The daemon's socket for the push process: messages for other push services.
+//!
+//! Takes requests of [`push::elsewhere::wire`] and has a container of the checker image post their
+//! messages, through the gateway. The push process may be compromised, so a host is contacted only
+//! if the daemon's own settings name it and it has not opted out; one request at a time, at a pace.
+//! No result changes a row of the census (invariant I3).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::push::elsewhere::PushServices;
+use ::push::elsewhere::wire::{self, Answer, Request};
+use local_socket::Listener;
+use protocol::order::AskPeers;
+use protocol::{CheckOrder, DeliveryOrder, Host};
+use report::delivery::{Delivery, DeliveryReport, conclude};
+use tokio::net::UnixStream;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::check::fault::Fault;
+use crate::names::reading::{self, Errand, Ran, Ways, Went};
+use crate::serve::socket;
+use crate::services::Services;
+
+/// Connections at once: the push process has one, and another one after its restart.
+const CONNECTIONS_MAX: usize = 4;
+
+/// The push process writes its request at once.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// The push process waits for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// From one delivery's start to the next one's, at least: a container is started for each.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Wait after a failure of ours, or while another request is served.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// The socket, and who answers at it.
+#[derive(Debug)]
+pub struct PushServer {
+    listener: Listener,
+    handler: Arc<PushHandler>,
+}
+
+/// Answers the push process's requests.
+#[derive(Debug)]
+pub struct PushHandler {
+    services: Services,
+    push_services: PushServices,
+    /// When the next delivery may start.
+    turn: Mutex<Instant>,
+}
+
+impl PushServer {
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn open(path: &Path, handler: PushHandler) -> anyhow::Result<Self> {
+        Ok(Self {
+            listener: socket::listen(path, socket::OWN_USER)?,
+            handler: Arc::new(handler),
+        })
+    }
+
+    /// Serves it until `shutdown`.
+    ///
+    /// # Errors
+    /// None; it is a `Result` so that it can be joined with the loop.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let handler = self.handler;
+        let talk = move |stream| {
+            let handler = Arc::clone(&handler);
+            async move { converse(stream, &handler).await }
+        };
+        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
+    }
+}
+
+async fn converse(stream: UnixStream, handler: &PushHandler) -> anyhow::Result<()> {
+    let (from, to) = stream.into_split();
+    let answer = match wire::read(from, REQUEST_WITHIN).await {
+        Ok(request) => handler.answer(request).await,
+        Err(error) => not_now(error.to_string(), AGAIN_AFTER),
+    };
+    Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
+}
+
+impl PushHandler {
+    /// A handler that has messages posted to these push services.
+    pub fn new(services: Services, push_services: PushServices) -> Self {
+        Self {
+            services,
+            push_services,
+            turn: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Serves one request.
+    pub async fn answer(&self, request: Request) -> Answer {
+        let Request::Deliver { host, messages } = request;
+        match self.may_be_asked(&host).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(%host, "the push process asked for messages to a host that is no push service of this census; compare the setting push_services of both parts");
+                return Answer::NotAPushService {};
+            }
+            Err(why) => return not_now(why, AGAIN_AFTER),
+        }
+        let Ok(mut turn) = self.turn.try_lock() else {
+            return not_now("another delivery is under way", AGAIN_AFTER);
+        };
+        sleep_until(*turn).await;
+        let now = Instant::now();
+        *turn = now.checked_add(EVERY).unwrap_or(now);
+        self.deliver(&host, messages).await
+    }
+
+    async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
+        if !self.push_services.covers(host) || self.services.gate.denies(host).is_err() {
+            return Ok(false);
+        }
+        let may = self.services.writer.may_be_asked(host).await;
+        may.map_err(|error| error.to_string())
+    }
+
+    async fn deliver(&self, host: &Host, messages: DeliveryOrder) -> Answer {
+        let report = DeliveryReport::new(&messages);
+        let errand = Errand {
+            host,
+            order: CheckOrder {
+                contact: self.services.contact.to_string(),
+                peers: AskPeers::Skip,
+                list: None,
+                walk: None,
+                delivery: Some(messages),
+            },
+            id: self.services.random.check_id(),
+            group: self.services.gate.names().registered_domain(host),
+        };
+        let went = reading::read(errand, report, &Ways::of(&self.services)).await;
+        let concluded = match went {
+            Ok(Went::Ran(Ran {
+                report,
+                end,
+                stderr,
+                account,
+            })) => conclude(report, end, &account, &stderr).map_err(Fault::from),
+            Ok(Went::Unreachable { reason, detail }) => {
+                return Answer::Unreachable {
+                    why: format!("{}: {detail}", reason.as_str()),
+                };
+            }
+            Ok(Went::Deferred { why, retry_after }) => {
+                return not_now(format!("out of turn: {why}"), retry_after);
+            }
+            Ok(Went::Offline) => return not_now("there is no network", AGAIN_AFTER),
+            Err(fault) => Err(fault),
+        };
+        match concluded {
+            Ok(Delivery::Ended(outcomes)) => Answer::Delivered { outcomes },
+            Ok(Delivery::Failed) => Answer::Unreachable {
+                why: "the checker broke off, or broke the rules of a delivery".to_owned(),
+            },
+            Err(fault) => {
+                tracing::warn!(%host, %fault, "push messages could not be posted, through no fault of the push service");
+                not_now(fault.to_string(), AGAIN_AFTER)
+            }
+        }
+    }
+}
+
+fn not_now(why: impl Into<String>, wait: Duration) -> Answer {
+    Answer::NotNow {
+        why: why.into(),
+        retry_after_s: wait.as_secs().saturating_add(1),
+    }
+}
+
+#[cfg(test)]
+mod tests;
