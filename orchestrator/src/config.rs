@@ -20,7 +20,7 @@ use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use launcher::SlotMode;
 use protocol::Host;
-use site::facts::{Intake, Reading};
+use site::facts::{Intake, Push, Reading};
 use thiserror::Error;
 
 use crate::lists::file::SourcesError;
@@ -368,6 +368,7 @@ impl Config {
                 Some(_) => Intake::Open,
                 None => Intake::Closed,
             },
+            push: Push::Closed,
             reading: match self.walks_per_hour {
                 0 => Reading::Instances,
                 _ => Reading::Conversations,

@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use super::layout::{Page, contact, fill_in};
+use super::push::{self, Notified};
 use crate::answers::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
 use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
@@ -24,7 +25,7 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
         path: "/why.html",
         title: "Is my instance listed?",
         about: "Look up whether a server of the Fediverse is listed, what its last check found, and what its owner can do.",
-        scripts: &["/why.js", "/copy.js"],
+        scripts: &push::scripts(facts, &["/why.js", "/copy.js"]),
     }
     .around(facts, &content)
 }
@@ -63,6 +64,7 @@ fn answer(facts: &Facts) -> Markup {
                         div data-line { dt { (name) } dd id=(id) {} }
                     }
                 }
+                (push::button(facts, Notified::Host))
             }
         }
         @match facts.intake {
