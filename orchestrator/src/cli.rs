@@ -67,6 +67,9 @@ enum Command {
     Intake,
     /// Run the console: moderators' pages behind a login, over HTTP, behind a web server
     Console,
+    /// Run the push service: delivers Web Push messages and notifies subscribers of changes, behind a
+    /// web server
+    Push,
     /// Add, list, reset and remove moderators' accounts, which the console keeps
     #[command(subcommand)]
     Moderator(moderator::Moderator),
@@ -151,11 +154,17 @@ enum Command {
     Backup {
         /// The new file; `-` for standard output, where no terminal may be (exec -T)
         file: PathBuf,
+        /// Copy the push service's database instead
+        #[arg(long)]
+        push: bool,
     },
     /// Put a backup, or the copy kept before an upgrade, in the database's place; the daemon must be stopped
     Restore {
         /// The file; `-` for standard input
         file: PathBuf,
+        /// The push service's database instead; the push service must be stopped
+        #[arg(long)]
+        push: bool,
     },
     /// Look after the database
     #[command(subcommand)]
@@ -241,6 +250,8 @@ enum Part {
     Intake,
     /// The console
     Console,
+    /// The push service
+    Push,
 }
 
 fn parse_host(text: &str) -> Result<Host, String> {
@@ -341,6 +352,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Gateway => roles::gateway(config).await.map(|()| OK),
         Command::Intake => roles::intake(config).await.map(|()| OK),
         Command::Console => Box::pin(roles::console(config)).await.map(|()| OK),
+        Command::Push => roles::push(config).await.map(|()| OK),
         Command::Moderator(command) => moderator::obey(&command, config),
         Command::Check { host } => ask::check(config, host).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
@@ -373,8 +385,10 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
             ask::either(config, request).await
         }
         Command::Dump { force } => ask::dump(config, force).await,
-        Command::Backup { file } => copies::backup(config, &file),
-        Command::Restore { file } => copies::restore(config, &file),
+        Command::Backup { file, push: false } => copies::backup(config, &file),
+        Command::Backup { file, push: true } => copies::backup_push(config, &file),
+        Command::Restore { file, push: false } => copies::restore(config, &file),
+        Command::Restore { file, push: true } => copies::restore_push(config, &file).await,
         Command::Db(command) => db::obey(&command, config),
         Command::Groups(command) => groups::obey(command, config).await,
         Command::Waiting { output } => show::waiting(config, output.json),

@@ -6,6 +6,7 @@
 mod derived;
 pub mod input_file;
 mod intake;
+mod push;
 mod settings_file;
 mod sockets;
 mod table;
@@ -112,6 +113,11 @@ pub enum ConfigError {
     /// The file of sources can't be used.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
+    /// The push service has no address.
+    #[error(
+        "setting `push_address` is missing: all endpoints begin with the address at which browsers reach the push service. Set FEDICENSUS_PUSH_ADDRESS, such as `https://push.example`"
+    )]
+    NoPushAddress,
     /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
@@ -172,6 +178,12 @@ pub struct Config {
     pub console_socket: Option<PathBuf>,
     /// For the console role.
     pub console_settings: ::console::Settings,
+    /// The daemon's socket for the push service, if there is one.
+    pub push_socket: Option<PathBuf>,
+    /// Other push services. A name includes all names below it.
+    pub push_services: Vec<Host>,
+    /// For the push role.
+    pub push_settings: ::push::process::Settings,
 }
 
 impl Values {
@@ -272,6 +284,8 @@ impl Config {
         let sockets = Sockets::new(values)?;
         let data_dir: PathBuf = values.parse("data_dir", path)?;
         let console_settings = console_settings(values, &sockets, &data_dir)?;
+        let public_dir: PathBuf = values.parse("public_dir", path)?;
+        let push_settings = push::settings(values, &sockets, &data_dir, &public_dir)?;
         let suffix_list = SuffixPlace(data_dir.join(lists::suffix_list::FILE_NAME));
         let checks = derived::checks(values)?;
         let opens_max = derived::opens_max(values)?;
@@ -283,7 +297,7 @@ impl Config {
             starts_per_second: values
                 .parse("lab.starts_per_second", |text| small(text, 1, 1000))?,
             data_dir,
-            public_dir: values.parse("public_dir", path)?,
+            public_dir,
             imprint: imprint(values)?,
             gateway_socket: sockets.gateway(),
             launcher_socket: sockets.launcher(),
@@ -304,6 +318,9 @@ impl Config {
             intake_settings: intake::settings(values, &sockets)?,
             console_socket: sockets.console_if_opened(),
             console_settings,
+            push_socket: sockets.push_if_opened(),
+            push_services: values.parse("push_services", hosts)?,
+            push_settings,
         })
     }
 
@@ -343,6 +360,17 @@ impl Config {
         match self.reserved {
             Reserved::Refuse if self.imprint.contact.is_empty() => Err(ConfigError::NoContact),
             Reserved::Refuse | Reserved::AllowInLab => Ok(()),
+        }
+    }
+
+    /// Refuses to run a push service without an address.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoPushAddress`].
+    pub fn require_push_address(&self) -> Result<(), ConfigError> {
+        match self.push_settings.origin.is_empty() {
+            true => Err(ConfigError::NoPushAddress),
+            false => Ok(()),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The long-lived roles: daemon, launcher, gateway, intake, console. Each runs until SIGTERM or
-//! SIGINT.
+//! The long-lived roles: daemon, launcher, gateway, intake, console, push service. Each runs until
+//! SIGTERM or SIGINT.
 
 mod open_files;
 
@@ -201,6 +201,18 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
         .await
         .context("intake")?;
+    Ok(())
+}
+
+pub(crate) async fn push(config: &Config) -> anyhow::Result<()> {
+    config.require_contact()?;
+    config.require_push_address()?;
+    let shutdown = until_signal()?;
+    open_files::raise();
+    let now = Arc::new(|| SystemClock.now().0);
+    ::push::process::run(config.push_settings.clone(), now, shutdown)
+        .await
+        .context("push service")?;
     Ok(())
 }
 

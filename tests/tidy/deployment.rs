@@ -15,24 +15,36 @@ fn visitors_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
     assert!(settings.contains("\nFEDICENSUS_PORT=127.0.0.1:8080\n"));
 }
 
+/// Browsers reach the push service over TLS.
+#[test]
+fn the_push_services_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
+    is_published_locally("push", 8082);
+}
+
 /// The console is for moderators, and its cookies need TLS in front of it.
 #[test]
 fn the_consoles_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
-    let compose = read("deploy/compose.console.yaml");
-    assert!(compose.contains("\"${FEDICENSUS_CONSOLE_PORT:-127.0.0.1:8081}:8081\""));
-    let unit = read("deploy/quadlet/console/fedicensus-web.container.d/50-console.conf");
-    assert!(unit.contains("\nPublishPort=${FEDICENSUS_CONSOLE_PORT}:8081\n"));
-    assert!(unit.contains("\nEnvironment=FEDICENSUS_CONSOLE_PORT=127.0.0.1:8081\n"));
+    is_published_locally("console", 8081);
+}
+
+fn is_published_locally(name: &str, port: u16) {
+    let variable = format!("FEDICENSUS_{}_PORT", name.to_ascii_uppercase());
+    let compose = read(&format!("deploy/compose.{name}.yaml"));
+    assert!(compose.contains(&format!("\"${{{variable}:-127.0.0.1:{port}}}:{port}\"")));
+    let unit = format!("deploy/quadlet/{name}/fedicensus-web.container.d/50-{name}.conf");
+    let unit = read(&unit);
+    assert!(unit.contains(&format!("\nPublishPort=${{{variable}}}:{port}\n")));
+    assert!(unit.contains(&format!("\nEnvironment={variable}=127.0.0.1:{port}\n")));
     let settings = read("deploy/quadlet/fedicensus.env");
-    assert!(settings.contains("\n#FEDICENSUS_CONSOLE_PORT=127.0.0.1:8081\n"));
+    assert!(settings.contains(&format!("\n#{variable}=127.0.0.1:{port}\n")));
     // Off unless an operator sets it up.
-    let published = |text: &str| text.contains(":8081");
+    let published = |text: &str| text.contains(&format!(":{port}"));
     assert!(!published(&read("compose.yaml")));
     assert!(!published(&read("deploy/quadlet/fedicensus-web.container")));
 }
 
 /// Volumes of sockets, with the part that makes the socket in each.
-const SOCKETS: [(&str, &str); 8] = [
+const SOCKETS: [(&str, &str); 10] = [
     ("gateway", "gateway"),
     ("launcher", "launcher"),
     ("metrics", "orchestrator"),
@@ -41,18 +53,25 @@ const SOCKETS: [(&str, &str); 8] = [
     ("intake-http", "intake"),
     ("console", "orchestrator"),
     ("console-http", "console"),
+    ("push", "orchestrator"),
+    ("push-http", "push"),
 ];
 
 /// All that Compose starts a census from.
-const COMPOSE_FILES: [&str; 3] = [
+const COMPOSE_FILES: [&str; 4] = [
     "compose.yaml",
     "deploy/compose.intake.yaml",
     "deploy/compose.console.yaml",
+    "deploy/compose.push.yaml",
 ];
 
 /// The volumes that the console mounts: the signing key, the published files, the launcher and the
 /// gateway are in others.
 const VOLUMES_OF_CONSOLE: [&str; 3] = ["accounts", "console", "console-http"];
+
+/// The volumes that the push service mounts: the census's database, its signing key, the launcher
+/// and the gateway are in others.
+const VOLUMES_OF_PUSH: [&str; 4] = ["public", "push", "push-data", "push-http"];
 
 /// A part that connects to a socket can neither take it away nor fill the volume.
 #[test]
@@ -82,25 +101,46 @@ fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
 
 #[test]
 fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_accounts() {
+    has_volumes_of_its_own("console", &VOLUMES_OF_CONSOLE, "accounts");
+}
+
+/// A push service that somebody has taken over reaches neither a network nor the census's data.
+#[test]
+fn the_push_service_has_no_network_and_nothing_of_the_census_but_what_is_published() {
+    has_volumes_of_its_own("push", &VOLUMES_OF_PUSH, "push-data");
+    let (compose, units) = mounts();
+    let published = |mount: &&Mount| mount.part == "push" && mount.volume == "public";
+    for mounts in [compose, units] {
+        let public: Vec<_> = mounts.iter().filter(published).collect();
+        assert!(public.iter().all(|mount| mount.is_read_only), "{public:?}");
+        assert_eq!(public.len(), 1);
+    }
+}
+
+/// A part without a network that mounts these volumes and nothing else, one of them alone.
+fn has_volumes_of_its_own(name: &str, expected: &[&str], own: &str) {
     let (compose, units) = mounts();
     for mounts in [compose, units] {
-        let of_console = mounts.iter().filter(|mount| mount.part == "console");
-        let volumes: BTreeSet<_> = of_console.map(|mount| mount.volume.as_str()).collect();
-        assert_eq!(volumes, BTreeSet::from(VOLUMES_OF_CONSOLE));
-        let of_accounts = mounts.iter().filter(|mount| mount.volume == "accounts");
-        let parts: Vec<_> = of_accounts.map(|mount| mount.part.as_str()).collect();
-        assert_eq!(parts, ["console"]);
+        let of_part = mounts.iter().filter(|mount| mount.part == name);
+        let volumes: BTreeSet<_> = of_part.map(|mount| mount.volume.as_str()).collect();
+        assert_eq!(volumes, expected.iter().copied().collect());
+        let of_own = mounts.iter().filter(|mount| mount.volume == own);
+        let parts: Vec<_> = of_own.map(|mount| mount.part.as_str()).collect();
+        assert_eq!(parts, [name]);
     }
     // Nothing of the machine's either.
-    let unit = read("deploy/quadlet/console/fedicensus-console.container");
+    let unit = read(&format!(
+        "deploy/quadlet/{name}/fedicensus-{name}.container"
+    ));
     let lines = |start: &str| unit.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!(lines("Volume="), VOLUMES_OF_CONSOLE.len());
+    assert_eq!(lines("Volume="), expected.len());
     assert_eq!(lines("Network=none"), 1);
-    let compose = read("deploy/compose.console.yaml");
-    let (_, service) = compose.split_once("\n  console:\n").expect("a console");
+    let compose = read(&format!("deploy/compose.{name}.yaml"));
+    let start = format!("\n  {name}:\n");
+    let (_, service) = compose.split_once(&start).expect("a service");
     let (service, _) = service.split_once("\n\n").expect("its end");
     let entries = service.lines().filter(|line| line.starts_with("      - "));
-    assert_eq!(entries.count(), VOLUMES_OF_CONSOLE.len());
+    assert_eq!(entries.count(), expected.len());
     assert!(service.contains("\n    network_mode: none\n"));
 }
 
@@ -173,15 +213,15 @@ fn unit_mounts(file: &str) -> Vec<Mount> {
         .collect()
 }
 
-/// A backup holds opt-outs by name, or password hashes, and keys.
+/// A backup holds opt-outs by name, password hashes or messages, and keys.
 #[test]
 fn every_backup_that_a_document_types_is_readable_by_its_owner_alone() {
-    let pages = read("docs/operating.md") + &read("docs/console.md");
+    let pages = read("docs/operating.md") + &read("docs/console.md") + &read("docs/push.md");
     let backups: Vec<_> = pages
         .lines()
-        .filter(|line| line.contains("backup - >"))
+        .filter(|line| line.contains("backup - >") || line.contains("backup --push - >"))
         .collect();
-    assert_eq!(backups.len(), 5);
+    assert_eq!(backups.len(), 7);
     let breaches: Vec<_> = backups
         .into_iter()
         .filter(|line| !line.contains("(umask 077 && "))

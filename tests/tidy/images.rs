@@ -109,6 +109,7 @@ fn all_parts_and_checks_have_one_selinux_level() {
         "deploy/compose.lab.yaml",
         "deploy/compose.intake.yaml",
         "deploy/compose.console.yaml",
+        "deploy/compose.push.yaml",
     ] {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
@@ -146,7 +147,8 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     let conf = read("deploy/nginx/nginx.conf");
     let metrics = read("deploy/nginx/metrics.conf");
     let console = read("deploy/nginx/console.conf");
-    let passing: Vec<_> = [&conf, &metrics, &console]
+    let push = read("deploy/nginx/push.conf");
+    let passing: Vec<_> = [&conf, &metrics, &console, &push]
         .into_iter()
         .flat_map(|file| file.split("location "))
         .filter(|location| location.contains("proxy_pass "))
@@ -174,6 +176,10 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     assert_eq!(
         format(&console, "console"),
         "'$time_iso8601 $logged_method console$console_path $status - $request_time'"
+    );
+    assert_eq!(
+        format(&push, "push"),
+        "'$time_iso8601 $logged_method push$push_path $status $bytes_sent $request_time'"
     );
 }
 

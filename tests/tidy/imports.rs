@@ -132,6 +132,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "launcher",
             "limiter",
             "local-socket",
+            "push",
             "report",
             "scheduler",
             "site",

@@ -24,7 +24,20 @@ fn names() -> BTreeSet<String> {
                 .map(|end| format!("{}{end}", metric.name))
                 .into(),
         })
+        .chain(names_of_push())
         .collect()
+}
+
+/// The push service's metrics, which a scrape of it adds.
+fn names_of_push() -> Vec<String> {
+    let told = read("crates/push/src/serve/meters.rs");
+    let names: Vec<_> = told
+        .split('"')
+        .filter(|word| word.starts_with("fedicensus_push_"))
+        .map(str::to_owned)
+        .collect();
+    assert!(names.len() > 2, "{names:?}");
+    names
 }
 
 /// The words that begin as our metrics do.
@@ -78,8 +91,9 @@ fn rules_and_dashboard_use_what_is_told_and_nothing_else() {
     none("nobody tells this", &breaches);
     let unused: Vec<_> = ALL
         .iter()
-        .filter(|metric| !used.iter().any(|name| name.starts_with(metric.name)))
         .map(|metric| metric.name.to_owned())
+        .chain(names_of_push())
+        .filter(|told| !used.iter().any(|name| name.starts_with(told)))
         .collect();
     none("told, and neither plotted nor watched", &unused);
 }
@@ -158,6 +172,9 @@ fn each_alert_says_what_it_means_and_what_to_do_and_has_a_test() {
 #[test]
 fn the_documentation_has_every_metric_as_it_is_told() {
     let page = read("docs/metrics.md");
+    for name in names_of_push() {
+        assert!(page.contains(&format!("| `{name}` |")), "no {name}");
+    }
     assert!(
         page.contains(&markdown()),
         "docs/metrics.md does not hold this table:\n{}",
@@ -190,6 +207,7 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
     let sockets = [
         "http://unix:/run/metrics/metrics.sock:/metrics;",
         "http://unix:/run/console-http/http.sock:/metrics;",
+        "http://unix:/run/push-http/http.sock:/metrics;",
     ];
     assert_eq!(passed, sockets);
     let includes = |text: &str| text.matches("include ").count();

@@ -21,6 +21,7 @@ pub mod endpoint;
 pub mod ids;
 pub mod news;
 pub mod notification;
+pub mod process;
 pub mod serve;
 pub mod session;
 pub mod storage;

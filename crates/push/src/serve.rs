@@ -5,12 +5,15 @@ mod clients;
 mod connection;
 mod delivery;
 mod listen;
+mod meters;
 mod nodes;
 mod routes;
 mod service;
 mod storage_thread;
+mod sweep;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY, tell};
 pub use listen::{converse, listen};
 pub use routes::{internal, public};
 pub use service::{Now, Service, Settings};
+pub use sweep::sweep;

@@ -1,8 +1,11 @@
-//! Copies of the database: out of it while it is in use, and back in its place. Neither needs the daemon.
+//! Copies of the databases: out of one while it is in use, and back in its place. Neither needs the
+//! daemon.
 
-use std::fs::File;
-use std::io::{IsTerminal as _, Read};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use ::push::storage::sqlite::{Limits, Sqlite};
 
 use anyhow::{Context as _, bail};
 use store::Copied;
@@ -17,16 +20,113 @@ pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
         say(&format!("wrote {}: {}", file.display(), in_words(&copied)))?;
         return Ok(OK);
     }
-    let mut out = std::io::stdout().lock();
-    // A terminal would turn line ends into others, and the file that somebody hopes to have is spoilt.
+    let mut out = stdout()?;
+    let copied = store::backup_into(&database, &mut out).with_context(|| failed(&database))?;
+    tracing::info!("wrote the backup: {}", in_words(&copied));
+    Ok(OK)
+}
+
+/// Standard output, for a database. A terminal would turn line ends into others and spoil it.
+fn stdout() -> anyhow::Result<io::StdoutLock<'static>> {
+    let out = io::stdout().lock();
     if out.is_terminal() {
         bail!(
             "standard output is a terminal: send it to a file; with `compose exec` give -T, and with `exec` no -t"
         );
     }
-    let copied = store::backup_into(&database, &mut out).with_context(|| failed(&database))?;
-    tracing::info!("wrote the backup: {}", in_words(&copied));
+    Ok(out)
+}
+
+pub(super) fn backup_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
+    let database = &config.push_settings.database;
+    let copy = |to: &Path| -> anyhow::Result<()> {
+        // Opening it would make one.
+        File::open(database)?;
+        Ok(Sqlite::open(database, Limits::ORDINARY)?.back_up(to)?)
+    };
+    if file != Path::new("-") {
+        copy(file).with_context(|| failed(database))?;
+        say(&format!("wrote {}", file.display()))?;
+        return Ok(OK);
+    }
+    let mut out = stdout()?;
+    let beside = database.with_extension("backup");
+    // Left by a backup that was killed.
+    remove(&beside)?;
+    let written = copy(&beside)
+        .and_then(|()| Ok(io::copy(&mut File::open(&beside)?, &mut out)?))
+        .and_then(|_bytes| Ok(out.flush()?));
+    remove(&beside)?;
+    written.with_context(|| failed(database))?;
     Ok(OK)
+}
+
+fn remove(file: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", file.display()))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
+    let settings = &config.push_settings;
+    if local_socket::http::health(&settings.socket).await.is_ok() {
+        bail!("the push service is running: stop it first");
+    }
+    let database = &settings.database;
+    let kept = put_back(database, file).with_context(|| {
+        let (database, file) = (database.display(), file.display());
+        format!("{database} was not restored from {file}")
+    })?;
+    say(&format!(
+        "restored {}; start the push service now",
+        database.display()
+    ))?;
+    if let Some(kept) = kept {
+        say(&format!(
+            "the former database is kept as {}; remove it when all is well",
+            kept.display()
+        ))?;
+    }
+    Ok(OK)
+}
+
+/// Returns where the former database is kept, if there was one.
+fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let new = database.with_extension("new");
+    remove(&new)?;
+    io::copy(&mut source(file)?, &mut File::create_new(&new)?)?;
+    // Refuses what is no database of the push service.
+    if let Err(error) = Sqlite::open(&new, Limits::ORDINARY) {
+        remove(&new)?;
+        return Err(error.into());
+    }
+    let mut kept = None;
+    if database.exists() {
+        let place = database.with_extension("replaced");
+        if place.exists() {
+            bail!("{} is in the way: move it elsewhere", place.display());
+        }
+        // Takes its log over, which would be applied to the new one. A damaged database has lost it.
+        drop(Sqlite::open(database, Limits::ORDINARY));
+        fs::rename(database, &place)?;
+        kept = Some(place);
+    }
+    for log in ["db-wal", "db-shm"] {
+        remove(&database.with_extension(log))?;
+    }
+    fs::rename(&new, database)?;
+    Ok(kept)
+}
+
+fn source(file: &Path) -> anyhow::Result<Box<dyn Read>> {
+    Ok(if file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(open(file)?)
+    })
 }
 
 fn failed(database: &Path) -> String {
@@ -35,11 +135,7 @@ fn failed(database: &Path) -> String {
 
 pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
-    let mut source: Box<dyn Read> = if file == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        Box::new(open(file)?)
-    };
+    let mut source = source(file)?;
     let restored = store::restore(&database, &mut source).with_context(|| {
         format!(
             "{} was not restored from {}",
@@ -67,7 +163,7 @@ fn open(file: &Path) -> anyhow::Result<File> {
         name.push("-wal");
         name
     };
-    // Part of such a database stands in its log alone.
+    // Part of such a database is in its log alone.
     if Path::new(&log).metadata().is_ok_and(|log| log.len() > 0) {
         bail!(
             "{} is not one whole file, there is a log beside it: make a backup of it with `fedicensus backup`",

@@ -1,5 +1,7 @@
 //! Commands about the key that signs what is published (docs/signatures.md). They need no daemon, and one that runs takes a new key at its next dump.
 
+use ::push::process::{self, OldKeys};
+use anyhow::Context as _;
 use clap::Subcommand;
 use dump::Moment;
 use dump::sign::keys::{Handover, Keys};
@@ -13,11 +15,16 @@ use crate::services::clock::{self, Clock as _, SystemClock};
 pub(super) enum Key {
     /// Show the public key that readers verify with; one is made if there is none
     Show,
-    /// Put a new key in the place of the old one, which signs it, so that readers of the old one can follow
+    /// Put a new key in the place of the old one, which signs it, so that readers of the old one can
+    /// follow
     Rotate {
         /// The old key is in other hands: it signs nothing, and readers have to learn the new one anew
         #[arg(long)]
         stolen: bool,
+        /// A new key for the push service's endpoints instead. Endpoints made with the old one go on
+        /// working, or end with `--stolen`
+        #[arg(long)]
+        push: bool,
     },
 }
 
@@ -27,7 +34,11 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
             let keys = signature::keys(&config.data_dir)?;
             say(keys.key().public().to_file().trim_end())?;
         }
-        Key::Rotate { stolen } => {
+        Key::Rotate { stolen, push: true } => rotate_push(config, stolen)?,
+        Key::Rotate {
+            stolen,
+            push: false,
+        } => {
             let handover = if stolen {
                 Handover::None
             } else {
@@ -48,4 +59,20 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
         }
     }
     Ok(OK)
+}
+
+/// Only the push service's next start takes the key: it reads them once.
+fn rotate_push(config: &Config, stolen: bool) -> anyhow::Result<()> {
+    let old = if stolen {
+        OldKeys::Forget
+    } else {
+        OldKeys::Keep
+    };
+    let database = &config.push_settings.database;
+    let keys = process::rotate(database, old)
+        .with_context(|| format!("no new key was put into {}", database.display()))?;
+    say(&format!(
+        "{} has {keys} keys for endpoints; restart the push service, which reads them at its start",
+        database.display()
+    ))
 }

@@ -180,6 +180,10 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             .await
             .err()
             .map(|error| format!("console: {error}")),
+        Part::Push => local_socket::http::health(&config.push_settings.socket)
+            .await
+            .err()
+            .map(|error| format!("push service: {error}")),
     };
     Ok(match trouble {
         None => {

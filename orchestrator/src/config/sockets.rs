@@ -19,9 +19,10 @@ enum Optional {
 pub(super) struct Sockets {
     run_dir: PathBuf,
     opened: Vec<Optional>,
-    /// A setting apart, so that what sets up the console and what sets up the intake can be
+    /// Settings apart, so that what sets up the console, the push service and the intake can be
     /// combined.
     opens_console: bool,
+    opens_push: bool,
 }
 
 impl Sockets {
@@ -30,6 +31,7 @@ impl Sockets {
             run_dir: values.parse("run_dir", path)?,
             opened: values.parse("optional_sockets", optional)?,
             opens_console: values.parse("console_socket", boolean)?,
+            opens_push: values.parse("push_socket", boolean)?,
         })
     }
 
@@ -71,6 +73,16 @@ impl Sockets {
         self.run_dir.join("console-http/http.sock")
     }
 
+    /// At which the daemon takes messages to other push services.
+    pub(super) fn push(&self) -> PathBuf {
+        self.run_dir.join("push/push.sock")
+    }
+
+    /// At which the push service takes connections from the web server in front.
+    pub(super) fn push_http(&self) -> PathBuf {
+        self.run_dir.join("push-http/http.sock")
+    }
+
     /// [`Self::texts`], if the gateway opens it.
     pub(super) fn texts_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Texts).then(|| self.texts())
@@ -90,6 +102,11 @@ impl Sockets {
     /// [`Self::console`], if the daemon opens it.
     pub(super) fn console_if_opened(&self) -> Option<PathBuf> {
         self.opens_console.then(|| self.console())
+    }
+
+    /// [`Self::push`], if the daemon opens it.
+    pub(super) fn push_if_opened(&self) -> Option<PathBuf> {
+        self.opens_push.then(|| self.push())
     }
 
     fn opened(&self, socket: Optional) -> bool {

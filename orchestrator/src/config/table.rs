@@ -44,7 +44,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "data_dir",
         "/data",
-        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes.",
+        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, and for the push service, of its database, `push.db`: each in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes.",
     ),
     setting(
         "public_dir",
@@ -114,7 +114,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "run_dir",
         "/run",
-        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, and `egress`, with a folder for each check.",
+        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, and `egress`, with a folder for each check.",
     ),
     setting(
         "optional_sockets",
@@ -200,6 +200,26 @@ pub const SETTINGS: &[Setting] = &[
         "console_log_addresses",
         "false",
         "Whether the console logs the address of each client whose login fails or is refused, for fail2ban. Otherwise no address reaches a log (console only; docs/console.md).",
+    ),
+    setting(
+        "push_socket",
+        "false",
+        "Whether the daemon opens `push/push.sock` below `run_dir`, at which the push service has messages to other push services sent, and the pages offer notifications (run only; docs/push.md).",
+    ),
+    setting(
+        "push_address",
+        "",
+        "Where browsers and applications reach the push service: `https://push.example`, without a path. All endpoints begin with it, and senders sign it, so changing it ends all subscriptions (push only; docs/push.md).",
+    ),
+    setting(
+        "push_delivery",
+        "",
+        "How delivery differs from autopush's, comma-separated. `ack-each`: a message is removed when it is acknowledged, and not with its batch. `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, which bounds memory. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other; empty: as autopush (push only).",
+    ),
+    setting(
+        "push_services",
+        "updates.push.services.mozilla.com,fcm.googleapis.com,web.push.apple.com,notify.windows.com",
+        "Other push services to which notifications may go, comma-separated; a name includes all names below it. The defaults are those of Firefox, Chrome, Safari and Edge. Empty: browsers that use this census's push service only (run, push).",
     ),
     setting(
         "log",
@@ -322,7 +342,7 @@ mod tests {
     use super::*;
 
     /// Another one must replace or derive one of these.
-    const SETTINGS_MAX: usize = 38;
+    const SETTINGS_MAX: usize = 42;
 
     /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
     #[test]

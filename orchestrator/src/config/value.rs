@@ -139,25 +139,28 @@ pub(super) fn category(text: &str) -> Option<u32> {
         .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
 }
 
-/// Where the published files are read. It stands in commands on the pages, so nothing that a shell reads in its own way is in it.
+/// Where the published files are read. Commands on the pages hold it, so it has nothing that a
+/// shell reads in its own way.
 pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
     }
+    address(text).map(|text| Some(text.to_owned())).ok_or_else(|| {
+        "must be the address of the published files, such as `https://census.example`: no path, for the pages link to each other from the root"
+            .to_owned()
+    })
+}
+
+/// An address of HTTP without a path: scheme, host and perhaps a port. A slash at its end is left
+/// out.
+pub(super) fn address(text: &str) -> Option<&str> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let place = ["https://", "http://"]
         .iter()
-        .find_map(|scheme| text.strip_prefix(scheme));
+        .find_map(|scheme| text.strip_prefix(scheme))?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
-    match place {
-        Some(place) if !place.is_empty() && text.len() <= 300 && place.bytes().all(is_plain) => {
-            Ok(Some(text.to_owned()))
-        }
-        Some(_) | None => Err(
-            "must be the address of the published files, such as `https://census.example`: no path, for the pages link to each other from the root"
-                .to_owned(),
-        ),
-    }
+    let is_address = !place.is_empty() && text.len() <= 300 && place.bytes().all(is_plain);
+    is_address.then_some(text)
 }
 
 /// Longest name of a census or of its operator, in characters: it shares the header with the

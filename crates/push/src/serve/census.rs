@@ -125,7 +125,13 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<(), NewsError> 
 fn newest(folder: &Path) -> Result<Option<Section>, NewsError> {
     let failed = |error| NewsError::Folder(folder.to_owned(), error);
     let mut last: Option<PathBuf> = None;
-    for entry in std::fs::read_dir(folder).map_err(failed)?.take(NAMES_MAX) {
+    let names = match std::fs::read_dir(folder) {
+        Ok(names) => names,
+        // Nothing is published yet, or there is no census.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in names.take(NAMES_MAX) {
         let path = entry.map_err(failed)?.path();
         if path
             .extension()
@@ -163,8 +169,12 @@ async fn tell_all(
                 continue;
             };
             match tell_one(service, census, &subscription, &text).await? {
-                Told::Taken => told = told.saturating_add(1),
+                Told::Taken => {
+                    service.meters.notified.add_one();
+                    told = told.saturating_add(1);
+                }
                 Told::Ended => {
+                    service.meters.ended.add_one();
                     let kept = Arc::clone(census);
                     let removed = service
                         .storage
@@ -172,7 +182,7 @@ async fn tell_all(
                     removed.await?;
                     ended = ended.saturating_add(1);
                 }
-                Told::Failed => {}
+                Told::Failed => service.meters.failed.add_one(),
             }
         }
     }

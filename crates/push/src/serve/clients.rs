@@ -114,6 +114,11 @@ impl Clients {
         client.is_some()
     }
 
+    /// Ends the connections of all.
+    pub(super) fn dismiss(&self) {
+        self.by_id().clear();
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.by_id().len()

@@ -26,6 +26,7 @@ const SEND_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Serves a client until either side ends the connection.
 pub(super) async fn serve(socket: WebSocket, service: Arc<Service>) {
+    let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
         Ok(candidate) => candidate,
         Err(error) => return tracing::error!(%error, "a client can't be served"),

@@ -17,18 +17,22 @@ impl Service {
         let uaid = user.uaid;
         if let Some(node) = user.node.clone() {
             match self.push(&node, uaid, &message).await {
-                Reached::Told => return Ok(()),
+                Reached::Told => {
+                    self.meters.direct.add_one();
+                    return Ok(());
+                }
                 Reached::NotTold => {}
                 Reached::Unreachable => self.forget_node(user).await,
             }
         }
         if message.ttl_s == 0 {
+            self.meters.dropped.add_one();
             return Ok(());
         }
         let save = move |s: &dyn Storage| s.save(uaid, &[message], Room::Limited);
         let saved = self.storage.call(save).await;
         match self.or_refused(saved)? {
-            Saved::Stored => {}
+            Saved::Stored => self.meters.stored.add_one(),
             Saved::NoUser => return Err(Refusal::UserGone),
             Saved::Full => return Err(Refusal::Full),
         }
@@ -81,6 +85,7 @@ impl Service {
     /// What a request is answered when the storage fails.
     pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
         result.map_err(|error| {
+            self.meters.storage_failures.add_one();
             tracing::error!(%error, "a request failed");
             Refusal::Storage
         })

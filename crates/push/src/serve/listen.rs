@@ -24,8 +24,8 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// From the connection to the end of the answer, or to the upgrade.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Requests under way at once, and clients that are connected.
-const CONNECTIONS_MAX: usize = 50_000;
+/// Requests at once. Connections that have become WebSockets are counted apart.
+const CONNECTIONS_MAX: usize = 4096;
 
 const LIMITS: Limits = Limits {
     connections_max: CONNECTIONS_MAX,

@@ -31,6 +31,12 @@ const READ_BUFFER_BYTES: usize = 4096;
 /// size.
 const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 
+/// Clients that are connected at once: each takes some 20 KiB, and the container has 768 MiB.
+const CLIENTS_MAX: usize = 25_000;
+
+/// Seconds after which a client that was refused tries again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("120");
+
 /// CORS headers: pages of any site may send. An endpoint is a capability; no cookies are used.
 const CROSS_ORIGIN: [(HeaderName, HeaderValue); 4] = [
     (
@@ -74,6 +80,10 @@ pub fn internal(service: Arc<Service>) -> Router {
 }
 
 async fn connect(State(service): State<Arc<Service>>, upgrade: WebSocketUpgrade) -> Response {
+    if service.connected.len() >= CLIENTS_MAX {
+        let later = [(header::RETRY_AFTER, RETRY_AFTER)];
+        return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
+    }
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)

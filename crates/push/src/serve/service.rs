@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::broadcasts::{Broadcasts, Versions};
 use crate::endpoint::Address;
@@ -16,10 +19,15 @@ use crate::storage::Storage;
 
 use super::census::Census;
 use super::clients::Clients;
+use super::meters::Meters;
 use super::storage_thread::StorageThread;
 
 /// Ended connections whose messages are stored at the same time.
 const LEAVING_MAX: usize = 64;
+
+/// At the end, all connections are closed and what they have not acknowledged is stored. Engines
+/// kill a process that takes much longer.
+const DISMISS_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// How the service is set up.
 #[derive(Debug, Clone)]
@@ -47,6 +55,9 @@ pub struct Service {
     pub(super) census: Option<Arc<Census>>,
     pub(super) clients: Clients,
     pub(super) leaving: Semaphore,
+    /// Has a token for each connection of a client.
+    pub(super) connected: TaskTracker,
+    pub(super) meters: Meters,
     broadcasts: RwLock<Arc<Broadcasts>>,
     random: SystemRandom,
     now: Now,
@@ -80,6 +91,8 @@ impl Service {
             storage: StorageThread::start(storage)?,
             clients: Clients::default(),
             leaving: Semaphore::new(LEAVING_MAX),
+            connected: TaskTracker::new(),
+            meters: Meters::default(),
             broadcasts: RwLock::default(),
             random: SystemRandom::new(),
             now,
@@ -94,6 +107,19 @@ impl Service {
             .broadcasts
             .write()
             .unwrap_or_else(PoisonError::into_inner) = broadcasts;
+    }
+
+    /// Ends all connections, and stores what their clients have not acknowledged.
+    pub async fn dismiss(&self) {
+        self.clients.dismiss();
+        self.connected.close();
+        if timeout(DISMISS_TIME_MAX, self.connected.wait())
+            .await
+            .is_err()
+        {
+            let connections = self.connected.len();
+            tracing::warn!(connections, "connections did not end in time");
+        }
     }
 
     /// Clients that are connected.

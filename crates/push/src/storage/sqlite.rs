@@ -122,6 +122,18 @@ impl Sqlite {
         })
     }
 
+    /// Forgets where users are connected, for a process that begins and is the only node.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn forget_connections(&self) -> Result<(), StorageError> {
+        self.write(|t| {
+            let forget =
+                "UPDATE users SET node = NULL, revision = revision + 1 WHERE node IS NOT NULL";
+            t.execute(forget, []).map(|_| ())
+        })
+    }
+
     /// Copies the database into a new file while it is in use.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 mod applications;
 mod clients;
 mod news;
+mod process;
 mod registration;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -148,7 +149,20 @@ async fn ask(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Answer {
-    let stream = TokioIo::new(open_connection(router));
+    ask_over(open_connection(router), method, path, headers, body).await
+}
+
+async fn ask_over<S>(
+    stream: S,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
     tokio::spawn(connection);
     let mut request = Request::builder()
@@ -174,14 +188,19 @@ fn path(url: &str) -> &str {
 }
 
 /// A client.
-struct Client {
-    socket: WebSocketStream<DuplexStream>,
+struct Client<S = DuplexStream> {
+    socket: WebSocketStream<S>,
     uaid: String,
 }
 
 impl Client {
     async fn connect(router: Router) -> Self {
-        let stream = open_connection(router);
+        Self::over(open_connection(router)).await
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    async fn over(stream: S) -> Self {
         let (socket, _) = client_async("ws://push.example/", stream).await.unwrap();
         Self {
             socket,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ pub(super) fn routes() -> Router<Arc<Service>> {
         .route("/status", get(status))
         .route("/health", get(health))
         .route("/__heartbeat__", get(health))
+        .route("/metrics", get(metrics))
         .route("/__lbheartbeat__", get(StatusCode::OK))
         .route("/__version__", get(version))
         .route("/__error__", get(error))
@@ -55,6 +56,13 @@ async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
         "message_table": {"status": storage},
         "routers": {"apns": false, "fcm": false},
     }))
+}
+
+/// For Prometheus. The web server in front keeps it from everybody else.
+async fn metrics(State(service): State<Arc<Service>>) -> impl IntoResponse {
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    let page = service.meters.page(service.connections());
+    ([(header::CONTENT_TYPE, kind)], page)
 }
 
 async fn version() -> Json<Value> {

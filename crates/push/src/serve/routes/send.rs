@@ -72,7 +72,10 @@ async fn answer(
             let told = [("Location", location), ("TTL", ttl_s.to_string())];
             (StatusCode::CREATED, told).into_response()
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => {
+            service.meters.refused.add_one();
+            refusal.into_response()
+        }
     }
 }
 

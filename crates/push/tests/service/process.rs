@@ -1,0 +1,147 @@
+//! The process as a whole: its socket, its database and its end.
+
+use std::path::PathBuf;
+
+use push::process::{OldKeys, Settings, rotate, run};
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+struct Process {
+    folder: TempDir,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Process {
+    async fn start(folder: TempDir) -> Self {
+        let settings = Settings {
+            socket: folder.path().join("http.sock"),
+            database: database(&folder),
+            origin: ORIGIN.to_owned(),
+            rules: Rules::AUTOPUSH,
+            contact: "mailto:census@example".to_owned(),
+            changes: folder.path().join("changes"),
+        };
+        let shutdown = CancellationToken::new();
+        let until = shutdown.clone();
+        let running = tokio::spawn(async move { run(settings, now(), until).await.unwrap() });
+        let process = Self {
+            folder,
+            shutdown,
+            running,
+        };
+        process.connect().await;
+        process
+    }
+
+    /// A connection, as soon as there is one.
+    async fn connect(&self) -> UnixStream {
+        let socket = self.folder.path().join("http.sock");
+        let connecting = async {
+            loop {
+                match UnixStream::connect(&socket).await {
+                    Ok(stream) => return stream,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        };
+        timeout(PATIENCE, connecting).await.unwrap()
+    }
+
+    async fn client(&self) -> Client<UnixStream> {
+        Client::over(self.connect().await).await
+    }
+
+    async fn send(&self, endpoint: &str) -> StatusCode {
+        let (path, headers) = (path(endpoint), [("ttl", "60")]);
+        let sent = ask_over(self.connect().await, "POST", path, &headers, b"");
+        sent.await.status
+    }
+
+    /// Ends it as a stop does. Returns its folder.
+    async fn stop(self) -> TempDir {
+        self.shutdown.cancel();
+        timeout(PATIENCE, self.running).await.unwrap().unwrap();
+        self.folder
+    }
+}
+
+fn database(folder: &TempDir) -> PathBuf {
+    folder.path().join("push.db")
+}
+
+#[tokio::test]
+async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
+    let sent = client.heard().await;
+
+    let folder = process.stop().await;
+    assert_eq!(client.closed().await.0, 1011);
+
+    let process = Process::start(folder).await;
+    let mut again = process.client().await;
+    again.hello(&client.uaid).await;
+    assert_eq!(again.uaid, client.uaid);
+    assert_eq!(again.heard().await, sent);
+    again.acknowledge(&sent).await;
+    assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
+    assert_ne!(again.heard().await, sent);
+}
+
+#[tokio::test]
+async fn new_keys_keep_old_endpoints_until_they_are_given_up() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+
+    let folder = process.stop().await;
+    assert_eq!(rotate(&database(&folder), OldKeys::Keep).unwrap(), 2);
+    let process = Process::start(folder).await;
+    assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
+
+    let folder = process.stop().await;
+    assert_eq!(rotate(&database(&folder), OldKeys::Forget).unwrap(), 1);
+    let process = Process::start(folder).await;
+    assert_eq!(process.send(&endpoint).await, StatusCode::NOT_FOUND);
+}
+
+/// Each key is tried for every token that comes.
+#[test]
+fn there_is_a_bound_on_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = database(&folder);
+    let refused = (0..100).find_map(|_| rotate(&database, OldKeys::Keep).err());
+    assert!(refused.unwrap().to_string().contains("--stolen"));
+    assert_eq!(rotate(&database, OldKeys::Forget).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn metrics_count_what_became_of_messages() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    process.send(&endpoint).await;
+    process.send(&format!("{ORIGIN}/wpush/v1/none")).await;
+    let page = ask_over(process.connect().await, "GET", "/metrics", &[], b"").await;
+    for line in [
+        "fedicensus_push_connections 1",
+        "fedicensus_push_messages_total{outcome=\"direct\"} 1",
+        "fedicensus_push_messages_total{outcome=\"refused\"} 1",
+        "fedicensus_push_messages_total{outcome=\"stored\"} 0",
+    ] {
+        assert!(
+            page.body.lines().any(|found| found == line),
+            "{}",
+            page.body
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! The settings of the push service.
+
+use std::path::{Path, PathBuf};
+
+use ::push::process::Settings;
+use ::push::session::{Acks, Direct, Rules};
+
+use super::sockets::Sockets;
+use super::value::{address, list, one_of};
+use super::{ConfigError, Values};
+
+/// Database of the push service, in its own data directory.
+const DATABASE_FILE: &str = "push.db";
+
+/// Folder of the published changes, in the public directory.
+const CHANGES_FOLDER: &str = "changes";
+
+/// How delivery differs from autopush's.
+#[derive(Debug, Clone, Copy)]
+enum Difference {
+    AckEach,
+    OneAtATime,
+    StoreFirst,
+}
+
+/// The push service's settings. Its origin is empty where none is set.
+pub(super) fn settings(
+    values: &Values,
+    sockets: &Sockets,
+    data_dir: &Path,
+    public_dir: &Path,
+) -> Result<Settings, ConfigError> {
+    Ok(Settings {
+        socket: sockets.push_http(),
+        database: database(data_dir),
+        origin: values.parse("push_address", origin)?,
+        rules: values.parse("push_delivery", rules)?,
+        contact: values.parse("contact", |text| Ok(contact_url(text)))?,
+        changes: public_dir.join(CHANGES_FOLDER),
+    })
+}
+
+/// Path of the push service's database.
+pub(super) fn database(data_dir: &Path) -> PathBuf {
+    data_dir.join(DATABASE_FILE)
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    // Browsers and senders write an origin in lower case.
+    address(text).map(str::to_ascii_lowercase).ok_or_else(|| {
+        "must be the address of the push service, such as `https://push.example`: no path, since endpoints begin with it"
+            .to_owned()
+    })
+}
+
+fn rules(text: &str) -> Result<Rules, String> {
+    let names = [
+        ("ack-each", Difference::AckEach),
+        ("one-at-a-time", Difference::OneAtATime),
+        ("store-first", Difference::StoreFirst),
+    ];
+    let mut rules = Rules::AUTOPUSH;
+    for item in list(text) {
+        let difference =
+            one_of(item, &names).map_err(|choices| format!("holds `{item}`; each {choices}"))?;
+        let direct = match difference {
+            Difference::AckEach => {
+                rules.acks = Acks::Each;
+                continue;
+            }
+            Difference::OneAtATime => Direct::WhenDrained,
+            Difference::StoreFirst => Direct::OnlyUnstorable,
+        };
+        if ![Direct::Always, direct].contains(&rules.direct) {
+            return Err(
+                "holds both `one-at-a-time` and `store-first`: name one of them".to_owned(),
+            );
+        }
+        rules.direct = direct;
+    }
+    Ok(rules)
+}
+
+/// A push service that is asked to stop sends mail or looks at a page (RFC 8292, section 2.1).
+fn contact_url(text: &str) -> String {
+    match text.contains("://") || text.starts_with("mailto:") {
+        true => text.to_owned(),
+        false => format!("mailto:{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_from_autopush_are_named_and_do_not_contradict_each_other() {
+        assert_eq!(rules(""), Ok(Rules::AUTOPUSH));
+        let both = rules("ack-each, store-first").unwrap();
+        assert_eq!(
+            (both.acks, both.direct),
+            (Acks::Each, Direct::OnlyUnstorable)
+        );
+        assert_eq!(rules("one-at-a-time").unwrap().direct, Direct::WhenDrained);
+        assert!(rules("one-at-a-time,store-first").is_err());
+        assert_eq!(
+            rules("each").unwrap_err(),
+            "holds `each`; each must be `ack-each` or `one-at-a-time` or `store-first`"
+        );
+    }
+
+    #[test]
+    fn an_origin_is_what_senders_sign() {
+        assert_eq!(
+            origin("https://Push.example/").as_deref(),
+            Ok("https://push.example")
+        );
+        assert_eq!(origin("").as_deref(), Ok(""));
+        for bad in [
+            "push.example",
+            "https://push.example/push",
+            "ws://push.example",
+        ] {
+            assert!(origin(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_contact_is_a_url() {
+        for (contact, url) in [
+            ("ops@a.example", "mailto:ops@a.example"),
+            ("mailto:ops@a.example", "mailto:ops@a.example"),
+            ("https://a.example/about", "https://a.example/about"),
+        ] {
+            assert_eq!(contact_url(contact), url);
+        }
+    }
+}
