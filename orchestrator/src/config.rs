@@ -396,7 +396,10 @@ impl Config {
                 Some(_) => Intake::Open,
                 None => Intake::Closed,
             },
-            push: Push::Closed,
+            push: match self.push_socket {
+                Some(_) => Push::Open,
+                None => Push::Closed,
+            },
             reading: match self.walks_per_hour {
                 0 => Reading::Instances,
                 _ => Reading::Conversations,

@@ -12,9 +12,6 @@ use super::{ConfigError, Values};
 /// Database of the push service, in its own data directory.
 const DATABASE_FILE: &str = "push.db";
 
-/// Folder of the published changes, in the public directory.
-const CHANGES_FOLDER: &str = "changes";
-
 /// How delivery differs from autopush's.
 #[derive(Debug, Clone, Copy)]
 enum Difference {
@@ -36,7 +33,7 @@ pub(super) fn settings(
         origin: values.parse("push_address", origin)?,
         rules: values.parse("push_delivery", rules)?,
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
-        changes: public_dir.join(CHANGES_FOLDER),
+        changes: public_dir.join(dump::CHANGES_FOLDER),
     })
 }
 
