@@ -15,12 +15,13 @@ pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
 /// Scenarios whose subject is what programs of others make of our files; each needs some of these
 /// programs.
-pub(crate) const READERS: [&str; 7] = [
+pub(crate) const READERS: [&str; 8] = [
     "published::files::",
     "metrics::",
     "moderators::",
     "owners::buttons::",
     "published::consumers::",
+    "published::push::",
     "published::site::",
     "published::visitors::",
 ];
@@ -35,7 +36,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// What containers don't matter to, or what needs a short week that an engine has no time for: the
 /// full tier leaves it out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -50,6 +51,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
     "time::pace::",
     "personas::",
     "published::consumers::",
+    "published::push::",
     "published::site::",
     "time::seven_days::",
     "published::visitors::",
@@ -74,7 +76,7 @@ pub(crate) const TESTS_AT_ONCE: &str = "6";
 
 /// Programs of [`READERS`] that only the full tier's packages have: the quick tier names those that
 /// are missing.
-pub(crate) const READER_PROGRAMS: [&str; 2] = ["chromium", "promtool"];
+pub(crate) const READER_PROGRAMS: [&str; 3] = ["chromium", "firefox-esr", "promtool"];
 
 /// What firewalls refused. Only root can try.
 pub(crate) const FIREWALL_TABLE: &str = "firewall.md";
