@@ -82,7 +82,7 @@ async function subscription() {
   }
 }
 
-/** Tells the census of the filters of this browser's subscription: all, or those that are new if it knows the others. */
+/** Sends the census this browser's filters: all, or those added if it knows the subscription. */
 async function ask(filters, added) {
   const { endpoint } = await kept();
   const made = await subscription();
@@ -111,7 +111,7 @@ async function remove(filter) {
     return;
   }
   const subscribed = await self.registration.pushManager.getSubscription();
-  // It ends at the push service too, so the census learns of the end even if it can't be reached now.
+  // Its endpoint answers 410 from then on, so a census that can't be reached now learns of the end.
   if (endpoint !== null) await call("DELETE", { endpoint }).catch(() => {});
   await subscribed?.unsubscribe();
   await keep(null, []);

@@ -13,7 +13,7 @@ export function obstacle({ isSecureContext, navigator, PushManager, Notification
   return undefined;
 }
 
-/** What keeps the browser from notifying after it was asked for permission, in words; nothing if it may. */
+/** Why a browser that was asked for permission will not notify, in words; nothing if it will. */
 export function refusal(permission) {
   if (permission === "granted") return undefined;
   if (permission === "denied") return "your browser blocks notifications of this site. Allow them in its settings for this site; private windows have none";

@@ -20,7 +20,7 @@ pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("copy.js", include_str!("../../assets/copy.js")),
 ];
 
-/// Those that only a census with push has. A service worker works for the folder that it lies in, and below.
+/// Files of a census with push. A service worker serves the folder that it is in, and those below.
 pub(crate) const PUSH_ASSETS: [(&str, &str); 2] = [
     ("push.js", include_str!("../../assets/push.js")),
     ("notify.js", include_str!("../../assets/notify.js")),
