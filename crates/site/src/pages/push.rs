@@ -25,8 +25,11 @@ pub(crate) fn button(facts: &Facts, of: Notified<'_>) -> Markup {
     html! {
         @if facts.push == Push::Open {
             div.scripted {
-                p { button id="notify" type="button" aria-pressed="false" aria-describedby="notify-kept" data-software=[software] disabled { (label) } }
-                p.status id="notify-status" role="status" {}
+                @if let Notified::Host = of { h3 { "Notifications" } }
+                p {
+                    button id="notify" type="button" aria-pressed="false" aria-describedby="notify-kept" data-software=[software] disabled { (label) }
+                    " " span id="notify-status" role="status" {}
+                }
                 p id="notify-kept" { "While notifications are on, this census keeps the address of your browser's push service, two keys, and what you asked for; nothing else. It is deleted when you stop." }
             }
         }

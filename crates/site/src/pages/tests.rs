@@ -268,9 +268,12 @@ fn the_buttons_scripts_go_away_with_push() {
     }
 }
 
-/// A page without its button for notifications and that button's script.
+/// A page without its button for notifications, the button's script and what is said about it.
 fn without_button(page: &str) -> String {
-    let page = page.replace("<script type=\"module\" src=\"/push.js\"></script>", "");
+    let page = page
+        .replace("<script type=\"module\" src=\"/push.js\"></script>", "")
+        .replace(" unless you turn notifications on", "")
+        .replace("<h3>Notifications</h3>", "");
     match page.split_once("<div class=\"scripted\"><p><button id=\"notify\"") {
         Some((before, rest)) => {
             let (_, after) = rest.split_once("</div>").unwrap();

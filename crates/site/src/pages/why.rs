@@ -9,7 +9,7 @@ use crate::answers::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
 use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
 use crate::answers::words;
-use crate::facts::{Facts, Intake};
+use crate::facts::{Facts, Intake, Push};
 
 /// The page, for answers in files of this shape.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
         p.lead { "Type a domain to see whether this census lists it, what the last check found, and what to do if it is missing." }
         (form())
         (answer(facts))
-        p { "The name does not leave your browser. The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
+        p { "The name does not leave your browser" @if facts.push == Push::Open { " unless you turn notifications on" } ". The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
         (glossary())
         (without_script(facts, shape))
     };
